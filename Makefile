@@ -1,0 +1,38 @@
+# make repro: environment, then every table and figure.  make test: environment, then the whole test suite.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+READY := .venv/.ready
+
+.PHONY: repro test fresh env timings readme lock lint
+repro: env
+	@dvc repro
+
+test: env
+	@pytest
+
+fresh: env ## committed results belong to the committed code
+	@plan=$$(dvc repro --dry --allow-missing 2>&1) || { echo "$$plan"; exit 1; }; \
+	if echo "$$plan" | grep "Running stage"; then echo "committed results are stale: run make repro and commit"; exit 1; \
+	else echo "committed results are up to date"; fi
+
+env: $(READY)
+$(READY): requirements.lock pyproject.toml
+	@python3 -c 'import sys; sys.version_info >= (3, 11) or sys.exit("attnrate needs Python 3.11 or newer, python3 is " + sys.version.split()[0])'
+	@echo "installing into .venv (about 2 minutes and 5 GB)"
+	@test -x .venv/bin/python || python3 -m venv .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+timings: env ## reports/costs.md from the log of the last runs
+	@python -m attnrate.report.costs
+
+readme: env ## results table and DAG of the README from the committed results
+	@python -m attnrate.report.readme
+
+lint: env
+	@ruff check . && ruff format --check .
+
+lock: ## requirements.lock anew, for every platform, without addresses
+	@python3 -m venv .scratch/uv && .scratch/uv/bin/pip install --quiet uv
+	@.scratch/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate --quiet -o requirements.lock

@@ -1,0 +1,1 @@
+"""Approximation Rate of the Transformer Architecture for Sequence Modeling (Jiang & Li), rebuilt."""

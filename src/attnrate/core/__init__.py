@@ -1,0 +1,1 @@
+"""What every stage shares: configuration, files, the run of a stage."""

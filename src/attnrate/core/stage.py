@@ -1,0 +1,68 @@
+"""The run of a stage: flags in, parameters checked, seconds and memory logged, errors in one line."""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+TIMINGS = Path(".timings.jsonl")
+
+
+class UserError(Exception):
+    """Something the user can put right; the message says what, where and how."""
+
+
+def run(
+    main: Callable[[Any, argparse.Namespace], None],
+    params: Iterable[str] = (),
+    sections: Mapping[str, type] | None = None,
+    *,
+    inputs: Iterable[str] = (),
+    outs: Iterable[str] = (),
+    flags: Mapping[str, list[str]] | None = None,
+) -> None:
+    """Call main(cfg, args): cfg holds the declared params, args the paths `inputs` and `outs` and the choices `flags`."""
+    from attnrate.core import config  # config needs UserError
+
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    if params:
+        parser.add_argument("--params", type=Path, required=True)
+    for name in (*inputs, *outs):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, required=True)
+    for name, choices in (flags or {}).items():
+        parser.add_argument(f"--{name}", choices=choices, required=True)
+    args = parser.parse_args()
+    name = os.environ.get("DVC_STAGE", Path(sys.argv[0]).stem)
+    start = time.perf_counter()
+    try:
+        for path in (getattr(args, i) for i in inputs):
+            if not path.exists():
+                raise UserError(f"{path} is missing; `dvc repro {name}` makes it, `dvc checkout` restores it")
+        cfg = config.load(args.params, params, sections or {}) if params else None
+        if "threads" in params:
+            _set_threads(cfg.threads)
+        main(cfg, args)
+    except UserError as e:
+        sys.exit(f"{name}: {e}")
+    except KeyboardInterrupt:
+        sys.exit(f"\n{name}: interrupted, nothing was written; `dvc repro` starts it again")
+    _log(name, time.perf_counter() - start)
+
+
+def _set_threads(threads: int) -> None:
+    import torch  # two seconds that figures need not pay
+
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+
+
+def _log(name: str, seconds: float) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+    print(f"{name}: {seconds:.1f} s, {peak:.2f} GB peak", file=sys.stderr)
+    with TIMINGS.open("a") as f:
+        f.write(json.dumps({"stage": name, "seconds": round(seconds, 2), "peak_gb": round(peak, 3)}) + "\n")

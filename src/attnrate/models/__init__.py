@@ -1,0 +1,1 @@
+"""Hypothesis spaces: the Transformer of eq. (5) and what it is compared with."""

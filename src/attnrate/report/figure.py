@@ -1,0 +1,28 @@
+"""Every figure in the same style, as SVG and PNG, without dates or versions in the files."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from attnrate.core import files
+
+plt.style.use(Path(__file__).with_name("attnrate.mplstyle"))
+
+
+def save(figure: plt.Figure, svg: Path, png: Path) -> None:
+    for path, metadata in ((svg, {"Date": None}), (png, {"Software": None})):
+        with files.atomic(path) as draft:
+            figure.savefig(draft, format=path.suffix[1:], metadata=metadata)
+    plt.close(figure)
+
+
+def head_size_axis(ax: plt.Axes, mh) -> None:
+    """Logarithmic m_h axis with plain numbers."""
+    ax.set_xscale("log")
+    ticks = [m for m in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if min(mh) <= m <= max(mh)]
+    ax.set_xticks(ticks, [str(t) for t in ticks])
+    ax.xaxis.minorticks_off()
+    ax.set_xlabel("head size $m_h$")

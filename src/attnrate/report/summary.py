@@ -1,0 +1,21 @@
+"""The few numbers worth diffing across commits."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from attnrate.report.claims import counts
+
+
+def rates(results: Path) -> dict:
+    slopes = pd.read_csv(results / "rates_slopes.csv").query("estimator == 'best'")
+    table = pd.read_csv(results / "rates.csv", dtype={"rank": str})
+    exact = table[(table.estimator == "constructive") & (table.mh >= table["rank"].astype(float))]
+    return {
+        "slope": {f"alpha {r.alpha:g}": r.slope for r in slopes.itertuples()},
+        "worst mse at m_h >= r": exact.mse.max() if len(exact) else None,
+    }
+
+
+def collect(claims: list[dict], results: Path) -> dict:
+    return {"claims": counts(claims), "rates": rates(results)}

@@ -1,0 +1,1 @@
+"""Schemas of params.yaml, one module an experiment."""

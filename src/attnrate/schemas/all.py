@@ -1,0 +1,8 @@
+"""The whole of params.yaml."""
+
+from attnrate.core.config import Shared
+from attnrate.schemas.rates import Rates
+
+
+class Params(Shared):
+    rates: Rates

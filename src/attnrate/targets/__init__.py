@@ -1,0 +1,1 @@
+"""Target relationships H of the paper."""

@@ -1,0 +1,13 @@
+"""The one metrics file: what `dvc metrics diff` and `dvc exp show` compare (1 s)."""
+
+import bootstrap  # noqa: F401
+from attnrate.core import files, stage
+from attnrate.report import summary
+
+
+def main(cfg, args):
+    files.write_json(args.out, summary.collect(files.read_json(args.claims), args.results))
+
+
+if __name__ == "__main__":
+    stage.run(main, inputs=["claims", "results"], outs=["out"])
