@@ -7,6 +7,7 @@ many small models train as one; head sizes m_h smaller than the largest are padd
 W_Q and W_K. A zero row stays zero: its gradient is a multiple of its (zero) partner row.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -24,7 +25,7 @@ class FeedForward(nn.Module):
     def __init__(self, models: int, d_in: int, width: int, d_out: int):
         super().__init__()
         sizes = [d_in, width, width, d_out]
-        pairs = list(zip(sizes[:-1], sizes[1:], strict=True))
+        pairs = list(itertools.pairwise(sizes))
         self.weight = nn.ParameterList(torch.zeros(models, o, i) for i, o in pairs)  # (M, out, in)
         self.bias = nn.ParameterList(torch.zeros(models, 1, o) for _, o in pairs)  # (M, 1, out)
 
