@@ -1,8 +1,9 @@
 """A.1: Ĥ(x ∘ p) = Ĥ(x) ∘ p for random models and permutations, without and with position encoding (3 s)."""
 
+import bootstrap  # noqa: F401
+
 import torch
 
-import bootstrap  # noqa: F401
 from attnrate.core import files, stage
 from attnrate.models.transformer import Transformer
 from attnrate.schemas.rates import Rates

@@ -1,8 +1,9 @@
 """Figure 1 and the comparison of estimators (4 s)."""
 
+import bootstrap  # noqa: F401
+
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.core import stage
 from attnrate.report import fig_rates, figure
 from attnrate.schemas.rates import Rates

@@ -1,6 +1,7 @@
 """D.3: singular values of ρ and of the mixed ρ̃, by quadrature, in closed form and on the paper's grid (1 s)."""
 
 import bootstrap  # noqa: F401
+
 from attnrate.analysis import mixing_rank
 from attnrate.core import files, stage
 

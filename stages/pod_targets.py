@@ -1,6 +1,7 @@
 """Eq. (8) targets with prescribed POD: coefficients and an evaluation set for each (α, r) (5 s)."""
 
 import bootstrap  # noqa: F401
+
 from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
 from attnrate.targets import pod

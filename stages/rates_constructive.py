@@ -1,9 +1,10 @@
 """The network of the proof of Theorem 4.1 on every (α, r, m_h), and a sweep of its width m_FF (10 s)."""
 
+import bootstrap  # noqa: F401
+
 import numpy as np
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.core import files, stage
 from attnrate.models import constructive
 from attnrate.schemas.rates import Rates

@@ -1,9 +1,10 @@
 """The optimised rank-m_h kernel, then the network fitted to it, for every (α, r, m_h) with 2 m_h + 1 ≤ n (60 s)."""
 
+import bootstrap  # noqa: F401
+
 import numpy as np
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.core import files, stage
 from attnrate.models import constructive
 from attnrate.schemas.rates import Rates

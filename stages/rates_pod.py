@@ -1,8 +1,9 @@
 """Error of the POD truncation at each m_h, with s = t in and out of the sum, and the tail sum of σ² (10 s)."""
 
+import bootstrap  # noqa: F401
+
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.analysis.theory import tail_sum
 from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates

@@ -1,8 +1,9 @@
 """Join the estimators of section 5.1 into one table; slopes against m_h; the bound (17) (2 s)."""
 
+import bootstrap  # noqa: F401
+
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.analysis import rates
 from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
@@ -16,9 +17,11 @@ def main(cfg, args):
     table = rates.join(parts)
     files.write_csv(args.out, table)
     files.write_csv(args.slopes, rates.slopes(table, parts["pod"]))
+    wide = rates.best(table[table["rank"] == "inf"]).pivot(index="mh", columns="alpha", values="mse")
+    files.write_csv(args.plot, wide.add_prefix("alpha ").reset_index())
     p = cfg.rates
     files.write_csv(args.bounds, rates.bounds(parts["constructive"], terms=p.terms, width=p.width, tau=p.tau))
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, inputs=ESTIMATORS, outs=["out", "slopes", "bounds"])
+    stage.run(main, PARAMS, {"rates": Rates}, inputs=ESTIMATORS, outs=["out", "slopes", "bounds", "plot"])

@@ -1,9 +1,10 @@
 """Train the Transformer of eq. (5) on every POD target by one recipe, all cells in one stack (90 s a recipe)."""
 
+import bootstrap  # noqa: F401
+
 import pandas as pd
 from safetensors.torch import save_file
 
-import bootstrap  # noqa: F401
 from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
 from attnrate.targets import pod

@@ -1,6 +1,7 @@
 """The one metrics file: what `dvc metrics diff` and `dvc exp show` compare (1 s)."""
 
 import bootstrap  # noqa: F401
+
 from attnrate.core import files, stage
 from attnrate.report import summary
 

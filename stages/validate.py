@@ -1,6 +1,7 @@
 """Check the whole of params.yaml before any stage has lost an out (1 s)."""
 
 import bootstrap  # noqa: F401
+
 from attnrate.core import config, files, stage
 from attnrate.schemas.all import Params
 

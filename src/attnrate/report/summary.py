@@ -17,5 +17,17 @@ def rates(results: Path) -> dict:
     }
 
 
+def linear(results: Path) -> dict:
+    table = pd.read_csv(results / "linear.csv", keep_default_na=False)
+    table = table[
+        ((table.model == "transformer") & (table.recipe == "centred"))
+        | ((table.model == "rnn-bias") & (table.recipe == "population"))
+    ]
+    table = table[table.alteration.isin(["original", "exchange", "roll", "causal"])]
+    names = table.target + " " + table.alteration + (" " + table["filter"]).str.rstrip()
+    medians = table.assign(name=names, mse=table.mse.astype(float)).groupby(["model", "name"]).mse.median()
+    return {model: medians[model].to_dict() for model in medians.index.levels[0]}
+
+
 def collect(claims: list[dict], results: Path) -> dict:
-    return {"claims": counts(claims), "rates": rates(results)}
+    return {"claims": counts(claims), "rates": rates(results), "linear": linear(results)}

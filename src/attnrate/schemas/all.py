@@ -1,8 +1,10 @@
 """The whole of params.yaml."""
 
 from attnrate.core.config import Shared
+from attnrate.schemas.linear import Linear
 from attnrate.schemas.rates import Rates
 
 
 class Params(Shared):
     rates: Rates
+    linear: Linear

@@ -1,0 +1,1 @@
+"""Data sets, their sources and their permutations."""

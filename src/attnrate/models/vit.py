@@ -1,0 +1,133 @@
+"""The Vision Transformer of section 5.2: timm's, with attention heads of a free size m_h.
+
+Three readings of "the size of each attention head" (W = width, h = heads, D = W / h of the original model):
+    qk      queries and keys have size m_h, values keep D: the m_h of eq. (5)
+    head    queries, keys and values have size m_h
+    width   the whole model shrinks to W = h m_h, as in the authors' working files
+Scores are q·k / √D in all of them. At m_h = D each is timm's model and takes its weights.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
+
+import timm
+import torch
+import torch.nn.functional as F
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+
+from attnrate.core.stage import UserError
+
+READINGS = ("qk", "head", "width")
+
+
+class Attention(nn.Module):
+    """Self-attention with queries and keys of size `qk` and values of size `v`, in timm's layout of weights."""
+
+    qk: int
+    v: int
+
+    def __init__(self, dim: int, num_heads: int, qkv_bias: bool = True, proj_bias: bool = True, **_):
+        super().__init__()
+        self.heads, self.scale = num_heads, (dim // num_heads) ** -0.5
+        self.sizes = [num_heads * self.qk, num_heads * self.qk, num_heads * self.v]
+        self.qkv = nn.Linear(dim, sum(self.sizes), bias=qkv_bias)  # rows: q of head 1 … h, k of head 1 … h, v likewise
+        self.proj = nn.Linear(num_heads * self.v, dim, bias=proj_bias)
+
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, τ, W) → q, k (B, h, τ, m_h) and v (B, h, τ, v)."""
+        parts = self.qkv(x).split(self.sizes, -1)
+        return tuple(p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in parts)
+
+    def forward(self, x: Tensor, **_) -> Tensor:  # (B, τ, W) → (B, τ, W)
+        q, k, v = self.split(x)
+        if self.qk < self.v:  # the fused kernels want one size; zeros leave q·k as it is
+            q, k = F.pad(q, (0, self.v - self.qk)), F.pad(k, (0, self.v - self.qk))
+        out = F.scaled_dot_product_attention(q, k, v, scale=self.scale)  # (B, h, τ, v)
+        return self.proj(out.transpose(1, 2).flatten(2))
+
+
+def build(
+    reading: str, mh: int, *,
+    image_size: int, patch: int, width: int, depth: int, heads: int, mlp_ratio: float, classes: int = 10, seed: int = 0,
+) -> VisionTransformer:  # fmt: skip
+    """An untrained model, initialised as timm does; the same seed gives the same weights."""
+    width = heads * mh if reading == "width" else width
+    full = width // heads
+    sizes = {"qk": mh, "v": full if reading == "qk" else mh}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return VisionTransformer(
+            img_size=image_size, patch_size=patch, num_classes=classes, embed_dim=width, depth=depth, num_heads=heads,
+            mlp_ratio=mlp_ratio, attn_layer=type("HeadAttention", (Attention,), sizes),
+        )  # fmt: skip
+
+
+def truncate_head(w_q: Tensor, w_k: Tensor, mh: int) -> tuple[Tensor, Tensor]:
+    """The best W_Q, W_K of m_h rows for the bilinear form W_Qᵀ W_K: (D, n), (D, n) → (m_h, n), (m_h, n).
+
+    Its SVD comes from those of D x D factors: W_Qᵀ = U₁ R₁ and W_Kᵀ = U₂ R₂ give W_Qᵀ W_K = U₁ (R₁ R₂ᵀ) U₂ᵀ.
+    """
+    u1, r1 = torch.linalg.qr(w_q.double().mT)
+    u2, r2 = torch.linalg.qr(w_k.double().mT)
+    u, s, vt = torch.linalg.svd(r1 @ r2.mT)
+    root = s[:mh].sqrt()[:, None]
+    return (root * (u1 @ u[:, :mh]).mT).to(w_q), (root * (u2 @ vt[:mh].mT).mT).to(w_k)
+
+
+@torch.no_grad()
+def start_from(model: VisionTransformer, weights: Mapping[str, Tensor]) -> None:
+    """Load the weights of timm's model of the same configuration; heads of the qk reading are cut to m_h by an SVD.
+
+    Biases count as one more column of W_Q and W_K, and the scale 1/√D stays, so that the scores keep their size.
+    """
+    weights = dict(weights)
+    for i, block in enumerate(model.blocks):
+        attn, name = block.attn, f"blocks.{i}.attn.qkv"
+        if attn.qk == attn.v:
+            continue
+        full = torch.cat([weights[f"{name}.weight"], weights[f"{name}.bias"][:, None]], 1)  # (3 W, W + 1)
+        q, k, v = full.chunk(3)
+        cut = [truncate_head(*pair, attn.qk) for pair in zip(q.chunk(attn.heads), k.chunk(attn.heads), strict=True)]
+        full = torch.cat([*(pair[0] for pair in cut), *(pair[1] for pair in cut), v])
+        weights[f"{name}.weight"], weights[f"{name}.bias"] = full[:, :-1], full[:, -1]
+    model.load_state_dict(weights)
+
+
+def pretrained(name: str, classes: int, image_size: int) -> dict[str, Tensor]:
+    """The weights of a timm model by its name, with a new head."""
+    try:
+        return timm.create_model(name, pretrained=True, num_classes=classes, img_size=image_size).state_dict()
+    except Exception as e:  # whatever the network, the hub or timm have to say
+        raise UserError(
+            f"{name}: timm could not load its weights ({type(e).__name__}: {e}); check name and network"
+        ) from None
+
+
+def make(params, reading: str, mh: int, seed: int, start: str = "scratch") -> VisionTransformer:
+    """The model that params.yaml describes, untrained or with the weights of a timm model."""
+    model = build(
+        reading, mh, image_size=params.image_size, patch=params.patch, width=params.width, depth=params.depth,
+        heads=params.heads, mlp_ratio=params.mlp_ratio, seed=seed,
+    )  # fmt: skip
+    if start != "scratch":
+        start_from(model, pretrained(start, 10, params.image_size))
+    return model
+
+
+@contextmanager
+def record_heads(model: VisionTransformer, layers: Iterable[int], use: Callable[[int, Tensor, Tensor], None]):
+    """While open, each forward pass calls use(layer, q, k) with q √scale, k √scale (B, h, τ, m_h): q·k are the scores."""
+    hooks = []
+    for layer in layers:
+
+        def hook(attn, inputs, layer=layer):
+            q, k, _ = attn.split(inputs[0])
+            use(layer, q * attn.scale**0.5, k * attn.scale**0.5)
+
+        hooks.append(model.blocks[layer].attn.register_forward_pre_hook(hook))
+    try:
+        yield
+    finally:
+        for h in hooks:
+            h.remove()

@@ -1,0 +1,35 @@
+"""Tables as Markdown and LaTeX (booktabs), with a caption that names data, profile and seeds."""
+
+import pandas as pd
+
+TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ρ": r"$\rho$", "θ": r"$\theta$", "τ": r"$\tau$", "≤": r"$\le$",
+       "≥": r"$\ge$", "×": r"$\times$", "–": "--", "∞": r"$\infty$", "→": r"$\to$", "^": r"\textasciicircum{}"}  # fmt: skip
+
+
+def short(value: float) -> str:
+    """Three significant digits, in the paper's notation."""
+    return "" if pd.isna(value) else f"{value:.2e}" if 0 < value < 1e-2 else f"{value:.3g}"
+
+
+def markdown(table: pd.DataFrame, caption: str) -> str:
+    rows = [list(table.columns), ["---"] * table.shape[1], *table.astype(str).values.tolist()]
+    return (
+        caption
+        + "\n\n"
+        + "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows)
+        + "\n"
+    )
+
+
+def latex(table: pd.DataFrame, caption: str, label: str) -> str:
+    def escape(text: str) -> str:
+        return "".join(TEX.get(c, c) for c in text)
+
+    def line(row) -> str:
+        return " & ".join(escape(str(c)) for c in row) + r" \\"
+
+    return "\n".join([
+        r"\begin{table}", r"\centering", rf"\caption{{{escape(caption)}}}", rf"\label{{{label}}}",
+        rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}", r"\toprule", line(table.columns), r"\midrule",
+        *(line(row) for row in table.values.tolist()), r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
+    ])  # fmt: skip

@@ -1,0 +1,16 @@
+"""Join the three tasks of appendix B.1 into one table (1 s)."""
+
+import pandas as pd
+
+import bootstrap  # noqa: F401
+from attnrate.core import files, stage
+
+TASKS = ("nearest", "mass", "selection")
+
+
+def main(cfg, args):
+    files.write_csv(args.out, pd.concat(pd.read_csv(getattr(args, task)) for task in TASKS))
+
+
+if __name__ == "__main__":
+    stage.run(main, inputs=TASKS, outs=["out"])

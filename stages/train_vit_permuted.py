@@ -1,0 +1,51 @@
+"""Table 1: go on from the main model on permuted patches, and as long on the original ones; train from scratch too (150 s).
+
+continued: original order; permuted: first 10 patches to the end; random: a random permutation; permuted-scratch:
+as permuted, but from where the main model itself started.
+"""
+
+import bootstrap  # noqa: F401
+
+import numpy as np
+from safetensors.torch import load_file
+
+from attnrate.core import stage
+from attnrate.models import vit
+from attnrate.schemas.vit import Vit
+from attnrate.training.vit import Run, train_all
+
+PARAMS = (
+    "threads", "vit.main_mh", "vit.main_start", "vit.table_seeds", "vit.extra_seeds",
+    "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
+    "vit.test_images", "vit.epochs", "vit.tune_epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
+    "vit.tune_lr", "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
+)  # fmt: skip
+
+
+def main(cfg, args):
+    p = cfg.vit
+    first10, random = (np.load(path, allow_pickle=False)["p"] for path in (args.first10, args.random))
+    source = "original" if p.main_start == "scratch" else "pretrained"
+
+    def fresh(seed):
+        return vit.make(p, "qk", p.main_mh, seed, p.main_start)
+
+    def trained(seed):
+        model = vit.make(p, "qk", p.main_mh, seed)
+        model.load_state_dict(load_file(args.main / f"{source}_seed{seed}.safetensors"))
+        return model
+
+    runs = [
+        *(Run("qk", p.main_mh, s, "continued", lambda s=s: trained(s), None, tune=True) for s in p.table_seeds),
+        *(Run("qk", p.main_mh, s, "permuted", lambda s=s: trained(s), first10, tune=True) for s in p.table_seeds),
+        *(Run("qk", p.main_mh, s, "random", lambda s=s: trained(s), random, tune=True) for s in p.extra_seeds),
+        *(Run("qk", p.main_mh, s, "permuted-scratch", lambda s=s: fresh(s), first10) for s in p.extra_seeds),
+    ]
+    train_all(runs, p, args.data, name="train_vit_permuted", inputs=[args.main, args.first10, args.random],
+              out=args.out, history=args.history, weights=args.weights)  # fmt: skip
+
+
+if __name__ == "__main__":
+    stage.run(
+        main, PARAMS, {"vit": Vit}, inputs=["data", "main", "first10", "random"], outs=["out", "history", "weights"],
+    )  # fmt: skip

@@ -1,0 +1,92 @@
+"""The run of a stage: flags, checks, log, and one line for whatever the user can put right."""
+
+import json
+import sys
+
+import pytest
+
+from attnrate.core import stage
+from attnrate.core.stage import UserError
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Set the command line of the stage `demo`."""
+    monkeypatch.delenv("DVC_STAGE", raising=False)
+
+    def set_to(*args: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["stages/demo.py", *map(str, args)])
+
+    return set_to
+
+
+def test_flags_and_declared_parameters_reach_main(command, tmp_path):
+    (tmp_path / "in.csv").touch()
+    command("--params", ROOT / "params.yaml", "--table", "in.csv", "--width-out", "x.csv", "--recipe", "b")
+    seen = {}
+    stage.run(
+        lambda cfg, args: seen.update(cfg=cfg, args=args), ("mh",), inputs=["table"], outs=["width_out"],
+        flags={"recipe": ["a", "b"]},
+    )  # fmt: skip
+    assert set(type(seen["cfg"]).model_fields) == {"mh"}
+    assert (str(seen["args"].width_out), seen["args"].recipe) == ("x.csv", "b")
+
+
+def test_a_run_is_logged_under_the_stages_name(command, monkeypatch, capsys):
+    command()
+    stage.run(lambda cfg, args: None)
+    monkeypatch.setenv("DVC_STAGE", "demo@one")
+    stage.run(lambda cfg, args: None)
+    runs = [json.loads(line) for line in stage.TIMINGS.read_text().splitlines()]
+    assert [r["stage"] for r in runs] == ["demo", "demo@one"]
+    assert all(r["seconds"] >= 0 and 0 < r["peak_gb"] < 64 for r in runs)
+    assert capsys.readouterr().err.startswith("demo: 0.0 s")
+
+
+@pytest.mark.parametrize("error", [UserError("mend it"), KeyboardInterrupt()])
+def test_what_the_user_can_mend_ends_in_one_line_and_no_log(command, error):
+    command()
+
+    def main(cfg, args):
+        raise error
+
+    with pytest.raises(SystemExit) as e:
+        stage.run(main)
+    assert "demo: " in e.value.code and len(e.value.code.strip().splitlines()) == 1
+    assert not stage.TIMINGS.exists()
+
+
+def test_a_programming_error_keeps_its_traceback(command):
+    command()
+
+    def main(cfg, args):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stage.run(main)
+
+
+def test_a_missing_input_is_named_before_anything_runs(command):
+    command("--table", "nowhere.csv", "--out", "x")
+    with pytest.raises(SystemExit, match=r"^demo: nowhere\.csv is missing; .*dvc repro demo"):
+        stage.run(lambda cfg, args: pytest.fail("ran without its input"), inputs=["table"], outs=["out"])
+
+
+@pytest.mark.parametrize("args", [[], ["--recipe", "c"], ["--recipe", "a", "--more", "1"]])
+def test_a_wrong_command_line_is_refused(command, args, capsys):
+    command(*args)
+    with pytest.raises(SystemExit) as e:
+        stage.run(lambda cfg, args: None, flags={"recipe": ["a", "b"]})
+    assert e.value.code == 2 and "usage: " in capsys.readouterr().err
+
+
+def test_threads_are_set_when_declared_and_only_then(command, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(stage, "_set_threads", seen.append)
+    (tmp_path / "p.yaml").write_text("threads: 1\nmh: 4\n")
+    command("--params", "p.yaml")
+    stage.run(lambda cfg, args: None, ("mh",))
+    assert seen == []
+    stage.run(lambda cfg, args: None, ("mh", "threads"))
+    assert seen == [1]

@@ -1,0 +1,44 @@
+"""The one metrics file and the cost table."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from attnrate.report import costs, summary
+
+
+@pytest.fixture
+def results(tmp_path):
+    rows = [(0.55, "best", -1.5), (2.0, "best", -2.5), (2.0, "pod", -9.0)]
+    pd.DataFrame(rows, columns=["alpha", "estimator", "slope"]).to_csv(tmp_path / "rates_slopes.csv", index=False)
+    table = [("2", 1, "constructive", 1e-2), ("2", 2, "constructive", 1e-8), ("2", 3, "constructive", 2e-8),
+             ("inf", 3, "constructive", 5e-1), ("2", 2, "paper", 3e-1)]  # fmt: skip
+    pd.DataFrame(table, columns=["rank", "mh", "estimator", "mse"]).to_csv(tmp_path / "rates.csv", index=False)
+    return tmp_path
+
+
+def test_the_numbers_are_the_slopes_of_the_best_and_the_worst_exact_cell(results):
+    assert summary.rates(results) == {
+        "slope": {"alpha 0.55": -1.5, "alpha 2": -2.5}, "worst mse at m_h >= r": 2e-8
+    }  # fmt: skip
+
+
+def test_no_exact_cell_is_no_number(results):
+    table = pd.read_csv(results / "rates.csv", dtype={"rank": str})
+    table.query("mh < 2").to_csv(results / "rates.csv", index=False)
+    assert summary.rates(results)["worst mse at m_h >= r"] is None
+
+
+def test_costs_are_those_of_the_last_run_of_each_stage(tmp_path):
+    runs = [("a", 9.0, 3.0), ("b", 1.0, 0.5), ("a", 2.0, 0.25)]
+    log = "".join(json.dumps({"stage": s, "seconds": t, "peak_gb": g}) + "\n" for s, t, g in runs)
+    (tmp_path / "log").write_text(log)
+    costs.main(tmp_path / "log", tmp_path / "costs.md")
+    text = (tmp_path / "costs.md").read_text()
+    assert "| a | 2.0 | 0.25 |" in text and "| b | 1.0 | 0.50 |" in text and "| **all** | **3** | **0.50** |" in text
+
+
+def test_no_log_is_told_in_one_line(tmp_path):
+    with pytest.raises(SystemExit, match="no stage has run here yet"):
+        costs.main(tmp_path / "nowhere")
