@@ -11,7 +11,16 @@ from attnrate.schemas.gallery import Gallery
 PARAMS = ("profile", "gallery.eval_size")
 TASKS = ("nearest", "mass", "selection")
 FIGURES = ("fig4", "fig5", "fig6", "counterexample")
-OUTS = ("fig4_svg", "fig4_png", "fig5_svg", "fig5_png", "fig6_svg", "fig6_png", "counterexample_svg", "counterexample_png")
+OUTS = (
+    "fig4_svg",
+    "fig4_png",
+    "fig5_svg",
+    "fig5_png",
+    "fig6_svg",
+    "fig6_png",
+    "counterexample_svg",
+    "counterexample_png",
+)
 
 
 def main(cfg, args):

@@ -66,7 +66,9 @@ def low_loss_rule(results: Path, limits: dict) -> Finding:
     if low.empty:
         raise Untestable(f"no run on mass with an MSE of at most {limits['mse']:g} in this profile")
     wrong = low[low.attention_corr < limits["corr"]]
-    names = ", ".join(f"{r.variant} seed {r.seed}: MSE {r.mse:.1e}, correlation {r.attention_corr:.2f}" for r in wrong.itertuples())
+    names = ", ".join(
+        f"{r.variant} seed {r.seed}: MSE {r.mse:.1e}, correlation {r.attention_corr:.2f}" for r in wrong.itertuples()
+    )
     return Finding(
         f"{len(low) - len(wrong)} of {len(low)} runs of low loss", f"correlations {low.attention_corr.min():.2f} to {low.attention_corr.max():.2f}",
         len(low), grade_all((low.attention_corr >= limits["corr"]).tolist()),

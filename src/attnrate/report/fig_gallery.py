@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.patheffects import withStroke
 
 from attnrate.analysis.gallery import MAIN, median_run, runs
 from attnrate.report.figure import plt
@@ -39,12 +40,20 @@ def link(ax, a, b, weight: float) -> None:
 def dots(ax, xy: np.ndarray, colour: str, marker: str, labels: list[str], name: str, size=60) -> None:
     ax.scatter(*xy.T, s=size, color=colour, marker=marker, edgecolors="white", linewidths=0.8, zorder=3, label=name)
     for point, label in zip(xy, labels, strict=True):
-        ax.annotate(label, point, xytext=(6, 5), textcoords="offset points", fontsize=8, color=colour, zorder=4)
+        ax.annotate(label, point, xytext=(6, 5), textcoords="offset points", fontsize=9, color=colour, zorder=6,
+                    path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
 
 
-def plane(ax, title: str) -> None:
-    ax.set(title=title, aspect="equal", xlabel="first coordinate", ylabel="second coordinate")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, handletextpad=0.2, columnspacing=1)
+def plane(ax, low: float, title: str, columns: int) -> None:
+    margin = 0.08 * (1 - low)
+    limits = (low - margin, 1 + margin)
+    ax.set(title=title, aspect="equal", xlim=limits, ylim=limits, xlabel="first coordinate", ylabel="second coordinate")
+    below(ax, columns)
+
+
+def below(ax, columns: int) -> None:
+    """The legend under the axes."""
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, handletextpad=0.4, columnspacing=1.2)
 
 
 def relation_nearest(ax, x: np.ndarray, attention: np.ndarray) -> None:
@@ -53,25 +62,31 @@ def relation_nearest(ax, x: np.ndarray, attention: np.ndarray) -> None:
         link(ax, u[t], v[s], attention[t, s])
     dots(ax, u, GREEN, "o", [f"$u_{t}$" for t in range(len(u))], "set U (queries)")
     dots(ax, v, RED, "s", [f"$v_{s}$" for s in range(len(v))], "set V (candidates)")
-    plane(ax, "(b) What attention links, line width = weight")
+    plane(ax, -1, "(b) What attention links: line width = weight", columns=2)
 
 
 def relation_mass(ax, x: np.ndarray, attention: np.ndarray) -> None:
+    """Each token stands where the points lie on average under its attention; a ring marks the true centre."""
     token = (x == 0).all(-1)
-    segment = token.cumsum() - 1
+    segment, points = token.cumsum() - 1, x[:, :2]
     for t, colour, marker in zip(np.flatnonzero(token), (GREEN, RED), "os", strict=True):
-        mine = np.flatnonzero((segment == segment[t]) & ~token)
-        points = attention[t, ~token]
-        centre = points @ x[~token, :2] / points.sum()
+        weights = np.where(token, 0, attention[t])
+        centre = weights @ points / weights.sum()
         for s in np.flatnonzero(~token):
-            link(ax, centre, x[s, :2], attention[t, s])
-        name = f"segment {segment[t] + 1}, area = mass"
-        dots(ax, x[mine, :2], colour, marker, [str(s) for s in mine], name, size=30 + 150 * x[mine, 2])
-        true = x[mine, 2] @ x[mine, :2] / x[mine, 2].sum()
-        ax.scatter(*true, s=330, facecolors="none", edgecolors=INK, zorder=4, label="true centre" if t == 0 else None)
-        ax.scatter(*centre, s=130, marker="*", color=colour, edgecolors=INK, linewidths=0.6, zorder=5,
-                   label="★ average by attention" if t == 0 else None)  # fmt: skip
-    plane(ax, "(b) What the tokens ★ link, line width = weight")
+            link(ax, centre, points[s], weights[s])
+        mine = np.flatnonzero((segment == segment[t]) & ~token)
+        mass = x[mine, 2]
+        dots(ax, points[mine], colour, marker, [str(s) for s in mine], f"segment of ★{t}, area = mass", 30 + 150 * mass)
+        dots(ax, centre[None], colour, "*", [f"★{t}"], "average by attention", 170)
+        ax.scatter(
+            *(mass @ points[mine] / mass.sum()),
+            s=230,
+            facecolors="none",
+            edgecolors=INK,
+            zorder=4,
+            label="true centre of gravity",
+        )
+    plane(ax, 0, "(b) What each token ★ links: line width = weight", columns=2)
 
 
 def relation_selection(ax, x: np.ndarray, attention: np.ndarray) -> None:
@@ -79,13 +94,18 @@ def relation_selection(ax, x: np.ndarray, attention: np.ndarray) -> None:
     outputs, inputs = np.stack([np.zeros(tau), -np.arange(tau)], 1), np.stack([np.ones(tau), -np.arange(tau)], 1)
     for t, s in np.ndindex(attention.shape):
         link(ax, outputs[t], inputs[s], attention[t, s])
-    for xy, colour, marker, letter, side, shift in ((outputs, GREEN, "o", "y", "right", -9), (inputs, RED, "s", "v", "left", 9)):
+    for xy, colour, marker, letter, side, shift in (
+        (outputs, GREEN, "o", "y", "right", -9),
+        (inputs, RED, "s", "v", "left", 9),
+    ):
         ax.scatter(*xy.T, s=70, color=colour, marker=marker, edgecolors="white", zorder=3)
         for i, point in enumerate(xy):
             chosen = f"  {{{', '.join(f'{j:.0f}' for j in x[i, 2:])}}}" if letter == "y" else ""
             ax.annotate(f"{letter}({i}){chosen}", point, xytext=(shift, 0), textcoords="offset points", ha=side, va="center",
                         color=colour, fontsize=8.5)  # fmt: skip
-    ax.set(xlim=(-0.75, 1.25), title="(b) What attention links, line width = weight\noutputs with s(t) in braces; inputs")
+    ax.set(xlim=(-0.75, 1.25), title="(b) What attention links: line width = weight")
+    ax.text(-0.3, 0.8, "outputs, s(t) in braces", color=GREEN, ha="center")
+    ax.text(1, 0.8, "inputs", color=RED, ha="center")
     ax.axis("off")
 
 
@@ -95,7 +115,12 @@ def identity(ax, panels: dict, ff: np.ndarray, rmse: float) -> None:
     for k, (colour, marker) in enumerate((("C0", "o"), ("C4", "^"))):
         ax.scatter(true[:, k], ff[:, k], s=9, color=colour, marker=marker, alpha=0.6, lw=0, label=f"coordinate {k + 1}")
     ax.plot([low, high], [low, high], "--", color="black", lw=1, label="F∘f: identity")
-    ax.set(title=f"(c) $\\hat F∘\\hat f$ against F∘f, rmse {rmse:.3f}", xlabel="F∘f(x) = v", ylabel="$\\hat F∘\\hat f(x)$", aspect="equal")
+    ax.set(
+        title=f"(c) $\\hat F∘\\hat f$ against F∘f, rmse {rmse:.3f}",
+        xlabel="F∘f(x) = v",
+        ylabel="$\\hat F∘\\hat f(x)$",
+        aspect="equal",
+    )
     ax.legend(loc="upper left", markerscale=1.5, handletextpad=0.3)
 
 
@@ -106,7 +131,8 @@ def contour(ax, panels: dict, ff: np.ndarray, rmse: float) -> None:
     grid = np.linspace(0, 1, 101)
     norm = np.hypot(*np.meshgrid(grid, grid))
     lines = ax.contour(grid, grid, norm, levels=levels[2::2], colors="white", linestyles="--", linewidths=1)
-    ax.clabel(lines, fontsize=7, fmt="%.1f")
+    ax.clabel(lines, fontsize=8, fmt="%.1f")
+    ax.grid(False)
     ax.figure.colorbar(filled, ax=ax, shrink=0.8, label="$\\hat F∘\\hat f(x)$", ticks=levels[::2])
     ax.set(title=f"(c) $\\hat F∘\\hat f$ (colour), F∘f = |x| (dashed), rmse {rmse:.3f}", aspect="equal",
            xlabel="first coordinate", ylabel="second coordinate")  # fmt: skip
@@ -121,8 +147,8 @@ def ticks(task: str, x: np.ndarray) -> list[str]:
     return [f"★{t}" if token[t] else str(t) for t in range(len(x))]
 
 
-def spread(part: pd.DataFrame, column: str) -> str:
-    return f"{part[column].median():.3g} ({part[column].min():.3g} to {part[column].max():.3g})"
+def spread(part: pd.DataFrame, column: str, form: str) -> str:
+    return f"{part[column].median():{form}} ({part[column].min():{form}} to {part[column].max():{form}})"
 
 
 def of_run(panels: dict, run: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +162,7 @@ def figure(task: str, table: pd.DataFrame, panels: dict, note: str) -> plt.Figur
     part = runs(table, task, MAIN[task])
     run = median_run(part)
     attention, ff = of_run(panels, run)
-    f, axes = plt.subplots(1, 4, figsize=(15.2, 4.3), width_ratios=(1, 1, 1, 1.1))
+    f, axes = plt.subplots(1, 4, figsize=(15.2, 4.7), width_ratios=(1, 1, 1, 1.1))
     labels = ticks(task, panels["x"]), "input s", "output t"
     matrix(axes[0], attention, "(a) Learned attention A(t, s) of one input", *labels)
     matrix(axes[1], panels["true"], "True weights of the same input", *labels)
@@ -144,9 +170,10 @@ def figure(task: str, table: pd.DataFrame, panels: dict, note: str) -> plt.Figur
     RECOVERED[task](axes[3], panels, ff, run.ff_rmse)
     f.suptitle(f"Figure {NUMBER[task]}: {RULE[task]}", fontsize=13)
     f.supxlabel(
-        f"Shown: seed {run.seed}, of median loss. Median and range over {len(part)} seeds: argmax agreement "
-        f"{spread(part, 'argmax_agreement')}, correlation of attention {spread(part, 'attention_corr')}, "
-        f"MSE {spread(part, 'mse')}; {note}, $m_h$ = {run.mh}, {run.variant}.", fontsize=8.5, color=INK,
+        f"Shown: the seed of median loss ({run.seed}). Median and range over {len(part)} seeds: argmax agreement "
+        f"{spread(part, 'argmax_agreement', '.3f')}, correlation of attention with the true weights "
+        f"{spread(part, 'attention_corr', '.4f')},\nlargest deviation of a weight {spread(part, 'attention_maxdev', '.2f')}, "
+        f"test MSE {spread(part, 'mse', '.1e')}. {note}, $m_h$ = {run.mh}, variant {run.variant}.", fontsize=9, color=INK,
     )  # fmt: skip
     return f
 
@@ -157,7 +184,7 @@ def counterexample(table: pd.DataFrame, panels: dict, note: str) -> plt.Figure:
     good = median_run(runs(table, "mass", MAIN["mass"]))
     low = mass[mass.mse <= LOW_LOSS * good.mse]
     bad = low.loc[low.attention_corr.idxmin()]
-    f, axes = plt.subplots(1, 4, figsize=(15.2, 4.3), width_ratios=(1, 1, 1, 1.1))
+    f, axes = plt.subplots(1, 4, figsize=(15.2, 4.7), width_ratios=(1, 1, 1, 1.1))
     labels = ticks("mass", panels["x"]), "input s", "output t"
     for ax, run in zip(axes, (good, bad), strict=False):
         title = f"{run.variant}, seed {run.seed}\nMSE {run.mse:.1e}, correlation {run.attention_corr:.2f}"
@@ -169,14 +196,18 @@ def counterexample(table: pd.DataFrame, panels: dict, note: str) -> plt.Figure:
                         label=f"{run.variant}, seed {run.seed}: rmse {run.ff_rmse:.3f}")  # fmt: skip
     axes[2].plot([0, 1.4], [0, 1.4], "--", color="black", lw=1, label="F∘f: the norm")
     axes[2].set(title="(c) $\\hat F∘\\hat f$ against F∘f", xlabel="F∘f(x) = |x|", ylabel="$\\hat F∘\\hat f(x)$")
-    axes[2].legend(loc="upper left", markerscale=1.5)
-    for (variant, part), colour, marker in zip(mass.groupby("variant", sort=False), ("C0", "C5", "C1"), "os^", strict=False):
+    below(axes[2], columns=1)
+    for (variant, part), colour, marker in zip(
+        mass.groupby("variant", sort=False), ("C0", "C5", "C1"), "os^", strict=False
+    ):
         axes[3].scatter(part.mse, part.attention_corr, color=colour, marker=marker, s=45, label=variant)
     axes[3].axvspan(mass.mse.min() / 2, LOW_LOSS * good.mse, color="0.93", zorder=0, label="low loss")
     axes[3].set(title="(d) Every run: loss against attention", xlabel="test MSE", ylabel="correlation of attention with the rule",
                 xscale="log", xlim=(mass.mse.min() / 2, mass.mse.max() * 2), ylim=(min(0, bad.attention_corr) - 0.05, 1.05))  # fmt: skip
-    axes[3].legend(loc="center right")
-    verdict = "equal loss, another attention" if bad.attention_corr < 0.9 else "no counter-example among these runs"
-    f.suptitle(f"Centre of gravity, does a low loss mean that attention is the rule? Here: {verdict}", fontsize=13)
-    f.supxlabel(f"{note}, $m_h$ = {good.mh}; true weights as in Figure 5.", fontsize=8.5, color=INK)
+    below(axes[3], columns=2)
+    found = bad.attention_corr < 0.9
+    f.suptitle("Centre of gravity: " + ("a low loss does not make attention the rule" if found else
+               "no run of low loss whose attention is not the rule"), fontsize=13)  # fmt: skip
+    why = "A point without weight on itself can pass on its norm only by how it weighs the others. " if found else ""
+    f.supxlabel(f"{why}Input and true weights as in Figure 5. {note}, $m_h$ = {good.mh}.", fontsize=9, color=INK)
     return f
