@@ -1,9 +1,10 @@
-"""Figures 4, 5 and 6, and the model whose loss is low but whose attention is not the rule (6 s)."""
+"""Figures 4, 5 and 6, and the model whose loss is low but whose attention is not the rule (8 s)."""
+
+import bootstrap  # noqa: F401
 
 import numpy as np
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.core import stage
 from attnrate.report import fig_gallery, figure
 from attnrate.schemas.gallery import Gallery

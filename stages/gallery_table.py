@@ -1,8 +1,9 @@
 """Join the three tasks of appendix B.1 into one table (1 s)."""
 
+import bootstrap  # noqa: F401
+
 import pandas as pd
 
-import bootstrap  # noqa: F401
 from attnrate.core import files, stage
 
 TASKS = ("nearest", "mass", "selection")

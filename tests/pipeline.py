@@ -123,9 +123,9 @@ def closure(root: Path, script: str) -> set[str]:
 
 
 def constants(tree: ast.Module) -> dict[str, Any]:
-    """Module-level names bound to plain values, such as PARAMS."""
+    """Names bound to plain values in the module and under `if __name__ == "__main__"`, such as PARAMS."""
     found: dict[str, Any] = {}
-    for node in tree.body:
+    for node in [*tree.body, *(inner for block in tree.body if isinstance(block, ast.If) for inner in block.body)]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             try:
                 found[node.targets[0].id] = evaluate(node.value, found)
@@ -135,7 +135,7 @@ def constants(tree: ast.Module) -> dict[str, Any]:
 
 
 def evaluate(node: ast.expr, names: dict[str, Any]) -> Any:
-    return eval(compile(ast.Expression(node), "<stage>", "eval"), {"__builtins__": {}}, names)
+    return eval(compile(ast.Expression(node), "<stage>", "eval"), {"__builtins__": {}, **names})
 
 
 def declared(root: Path, script: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from attnrate.models.rnn import LinearRNN
+from attnrate.models.rnn import LinearRNN, Response
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -21,3 +21,12 @@ def test_recurrence_equals_kernel_and_offset(bias):
 def test_a_model_is_the_same_in_any_stack():
     alone, stacked = LinearRNN([7], hidden=8), LinearRNN([1, 7], hidden=8)
     assert torch.equal(alone.W[0], stacked.W[1]) and torch.equal(alone.c[0], stacked.c[1])
+
+
+def test_response_has_the_right_gradient():
+    g = torch.Generator().manual_seed(0)
+    w, v, c = (
+        0.5 * torch.randn(shape, generator=g, dtype=torch.float64) for shape in ((2, 4, 4), (2, 2, 4), (2, 1, 4))
+    )
+    inputs = [t.requires_grad_() for t in (w, v, c)]
+    assert torch.autograd.gradcheck(lambda w, v, c: Response.apply(w, v, c, 5), inputs)

@@ -24,9 +24,12 @@ def run(
     *,
     inputs: Iterable[str] = (),
     outs: Iterable[str] = (),
-    flags: Mapping[str, list[str]] | None = None,
+    flags: Mapping[str, list[str] | None] | None = None,
 ) -> None:
-    """Call main(cfg, args): cfg holds the declared params, args the paths `inputs` and `outs` and the choices `flags`."""
+    """Call main(cfg, args): cfg holds the declared params, args the paths `inputs` and `outs` and the `flags`.
+
+    A flag lists its choices, or is None where any value will do.
+    """
     from attnrate.core import config  # config needs UserError
 
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
@@ -49,6 +52,8 @@ def run(
         main(cfg, args)
     except UserError as e:
         sys.exit(f"{name}: {e}")
+    except FileNotFoundError as e:
+        sys.exit(f"{name}: {e.filename} is missing; `dvc repro {name}` makes it, `dvc checkout` restores it")
     except KeyboardInterrupt:
         sys.exit(f"\n{name}: interrupted, nothing was written; `dvc repro` starts it again")
     _log(name, time.perf_counter() - start)

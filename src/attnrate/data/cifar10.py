@@ -125,9 +125,8 @@ def verified(path: Path) -> dict[str, np.ndarray]:
     try:
         batches = decode(path)
     except DAMAGED as e:
-        raise UserError(
-            f"{path}: is damaged or not CIFAR10 ({type(e).__name__}: {e}); put a whole copy there"
-        ) from None
+        why = next(iter(str(e).splitlines()), type(e).__name__)
+        raise UserError(f"{path}: is damaged or not CIFAR10 ({why}); put a whole copy there") from None
     for name, hashes in BATCHES.items():
         for what, array, expected in zip(("pixels", "labels"), batches[name], hashes, strict=True):
             if hashlib.sha256(np.ascontiguousarray(array)).hexdigest() != expected:
@@ -202,7 +201,7 @@ def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
 def load(path: Path) -> dict[str, np.ndarray]:
     """train_x (N, 32, 32, 3), train_y (N,), test_x, test_y, all uint8."""
     try:
-        with np.load(path, allow_pickle=False) as z:
+        with path.open("rb") as f, np.load(f, allow_pickle=False) as z:
             return {name: z[name] for name in ("train_x", "train_y", "test_x", "test_y")}
     except DAMAGED as e:
         raise UserError(f"{path}: cannot be read ({e}); `dvc repro --force download_cifar10` makes it anew") from None

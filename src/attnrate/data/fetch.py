@@ -82,6 +82,7 @@ def web(url: str, algorithm: str, expected: str, cache: Path) -> Path:
             part.unlink()
             _read(url, part)
     except urllib.error.HTTPError as e:
+        e.close()
         if e.code == 416:  # the part is longer than the file
             part.unlink()
         raise Unavailable(f"the host answered {e.code} {e.reason}") from None

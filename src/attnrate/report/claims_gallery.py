@@ -23,8 +23,8 @@ def _parts(results: Path, variants: dict[str, str]) -> dict[str, pd.DataFrame]:
 def _medians(parts: dict[str, pd.DataFrame], column: str) -> tuple[dict[str, float], str, str]:
     """Medians over seeds, their list, and the range of seeds behind each."""
     found = {task: part[column].median() for task, part in parts.items()}
-    ranges = (f"{task} {part[column].min():.3g} to {part[column].max():.3g}" for task, part in parts.items())
-    return found, ", ".join(f"{task} {v:.3g}" for task, v in found.items()), "over seeds: " + ", ".join(ranges)
+    ranges = (f"{task} {part[column].min():.4g} to {part[column].max():.4g}" for task, part in parts.items())
+    return found, ", ".join(f"{task} {v:.4g}" for task, v in found.items()), "over seeds: " + ", ".join(ranges)
 
 
 def _count(parts: dict[str, pd.DataFrame]) -> int:
@@ -81,7 +81,7 @@ def as_stated(results: Path, limits: dict) -> Finding:
     found, listed, spread = _medians(parts, "attention_corr")
     return Finding(
         f"median correlation {listed}", spread, _count(parts), grade_all([v >= limits["corr"] for v in found.values()]),
-        "A point cannot tell from itself where its segment ends, and a ReLU network of this width resolves plain indices slowly.",
+        "A token cannot see where its segment ends, so its weights leak past it and some starts get stuck; plain indices are resolved slowly.",
     )  # fmt: skip
 
 

@@ -103,9 +103,9 @@ def relation_selection(ax, x: np.ndarray, attention: np.ndarray) -> None:
             chosen = f"  {{{', '.join(f'{j:.0f}' for j in x[i, 2:])}}}" if letter == "y" else ""
             ax.annotate(f"{letter}({i}){chosen}", point, xytext=(shift, 0), textcoords="offset points", ha=side, va="center",
                         color=colour, fontsize=8.5)  # fmt: skip
-    ax.set(xlim=(-0.75, 1.25), title="(b) What attention links: line width = weight")
-    ax.text(-0.3, 0.8, "outputs, s(t) in braces", color=GREEN, ha="center")
-    ax.text(1, 0.8, "inputs", color=RED, ha="center")
+    ax.set(xlim=(-0.75, 1.25), ylim=(0.5 - tau, 1.2), title="(b) What attention links: line width = weight")
+    ax.text(-0.3, 0.6, "outputs, s(t) in braces", color=GREEN, ha="center")
+    ax.text(1, 0.6, "inputs", color=RED, ha="center")
     ax.axis("off")
 
 

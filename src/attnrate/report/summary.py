@@ -1,5 +1,6 @@
-"""The few numbers worth diffing across commits."""
+"""The few numbers worth diffing across commits; errors as logarithms, since `dvc metrics diff` shows five decimals."""
 
+from math import log10
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,7 @@ def rates(results: Path) -> dict:
     exact = table[(table.estimator == "constructive") & (table.mh >= table["rank"].astype(float))]
     return {
         "slope": {f"alpha {r.alpha:g}": r.slope for r in slopes.itertuples()},
-        "worst mse at m_h >= r": exact.mse.max() if len(exact) else None,
+        "worst log10 mse at m_h >= r": log10(exact.mse.max()) if len(exact) else None,
     }
 
 
@@ -26,7 +27,7 @@ def linear(results: Path) -> dict:
     table = table[table.alteration.isin(["original", "exchange", "roll", "causal"])]
     names = table.target + " " + table.alteration + (" " + table["filter"]).str.rstrip()
     medians = table.assign(name=names, mse=table.mse.astype(float)).groupby(["model", "name"]).mse.median()
-    return {model: medians[model].to_dict() for model in medians.index.levels[0]}
+    return {f"log10 mse, {m}": {k: log10(v) for k, v in medians[m].items()} for m in medians.index.levels[0]}
 
 
 def collect(claims: list[dict], results: Path) -> dict:

@@ -1,6 +1,7 @@
 """The whole of params.yaml."""
 
 from attnrate.core.config import Shared
+from attnrate.schemas.gallery import Gallery
 from attnrate.schemas.linear import Linear
 from attnrate.schemas.rates import Rates
 
@@ -8,3 +9,4 @@ from attnrate.schemas.rates import Rates
 class Params(Shared):
     rates: Rates
     linear: Linear
+    gallery: Gallery

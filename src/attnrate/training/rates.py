@@ -4,7 +4,8 @@
 outputs centred and scaled, cosine schedule.
 
 Inputs fall on a grid of G points that is shifted at random at each step, so that f̂ acts on G points instead of
-B τ; a few outputs t of each sequence enter the loss. Each x(s) is uniform and the loss is unbiased.
+B τ; a few outputs t of each sequence enter the loss. Each x(s) is uniform and the loss is unbiased. All cells see
+the same batches: the spread over seeds is that of the initialisation.
 """
 
 from dataclasses import dataclass

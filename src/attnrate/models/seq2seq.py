@@ -1,0 +1,70 @@
+"""The Transformer of Vaswani et al. (2017), as section 6.1 has it: Hugging Face's Marian in its configuration.
+
+Sinusoidal positions, norms after the residual sums, one embedding for source, target and output.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import MarianConfig, MarianMTModel
+
+from attnrate.data.tokens import EOS, PAD
+
+POSITIONS = 512  # tokens of the longest sentence, EOS included
+SHARED = "model.shared.weight"  # the name under which the one embedding is kept
+TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+
+
+def build(*, vocabulary: int, width: int, depth: int, heads: int, ff: int, dropout: float, seed: int) -> MarianMTModel:
+    """An untrained model; the same seed gives the same weights.
+
+    The standard deviation d^-1/2 is Vaswani et al.'s for embeddings, and Glorot's for the d x d matrices.
+    """
+    config = MarianConfig(
+        vocab_size=vocabulary, d_model=width, encoder_layers=depth, decoder_layers=depth, encoder_attention_heads=heads,
+        decoder_attention_heads=heads, encoder_ffn_dim=ff, decoder_ffn_dim=ff, activation_function="relu", dropout=dropout,
+        scale_embedding=True, init_std=width**-0.5, max_position_embeddings=POSITIONS, pad_token_id=PAD, eos_token_id=EOS,
+        decoder_start_token_id=PAD, forced_eos_token_id=None,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return MarianMTModel(config)
+
+
+def make(params, seed: int) -> MarianMTModel:
+    """The model that params.yaml describes."""
+    return build(
+        vocabulary=params.vocabulary, width=params.width, depth=params.depth, heads=params.heads, ff=params.ff,
+        dropout=params.dropout, seed=seed,
+    )  # fmt: skip
+
+
+def weights(model: MarianMTModel) -> dict[str, Tensor]:
+    """What is saved: each tensor once."""
+    return {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k not in TIED}
+
+
+def load_weights(model: MarianMTModel, state: dict[str, Tensor]) -> MarianMTModel:
+    model.load_state_dict(state | {name: state[SHARED] for name in TIED})
+    return model
+
+
+def load(params, path: Path) -> MarianMTModel:
+    return load_weights(make(params, 0), load_file(path)).eval()
+
+
+def on_device(model: MarianMTModel) -> MarianMTModel:
+    """On a GPU if there is one."""
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def pad(sentences: Sequence[np.ndarray]) -> Tensor:
+    """Sentences, each with EOS after it, as rows filled up with PAD: (B, longest + 1)."""
+    rows = np.full((len(sentences), max(map(len, sentences)) + 1), PAD, dtype=np.int64)
+    for row, sentence in zip(rows, sentences, strict=True):
+        row[: len(sentence)], row[len(sentence)] = sentence, EOS
+    return torch.from_numpy(rows)

