@@ -19,7 +19,7 @@ def main(cfg, args):
     p, mh = cfg.vit, int(args.mh)
 
     def run(seed):
-        return Run(args.reading, mh, seed, "original", lambda: vit.make(p, args.reading, mh, seed, p.start))
+        return Run(args.reading, mh, seed, "original", lambda: vit.make(p, args.reading, mh, seed, p.start), p.start)
 
     name = f"train_vit-{args.reading}-mh{mh}"
     train_all([run(seed) for seed in p.seeds], p, args.data, name=name, inputs=[],

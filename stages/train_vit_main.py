@@ -12,15 +12,20 @@ PARAMS = (
     "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
     "vit.test_images", "vit.epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
     "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
+    "vit.tune_epochs", "vit.tune_optimiser", "vit.tune_lr", "vit.tune_weight_decay",
 )  # fmt: skip
 
 
 def main(cfg, args):
     p = cfg.vit
-    variant = "original" if p.main_start == "scratch" else "pretrained"  # only the former belongs to the sweep
+    scratch = p.main_start == "scratch"
+    variant, budget = (
+        ("original", "full") if scratch else ("pretrained", "tune")
+    )  # only the former belongs to the sweep
 
     def run(seed):
-        return Run("qk", p.main_mh, seed, variant, lambda: vit.make(p, "qk", p.main_mh, seed, p.main_start))
+        return Run("qk", p.main_mh, seed, variant, lambda: vit.make(p, "qk", p.main_mh, seed, p.main_start), p.main_start,
+                   budget=budget)  # fmt: skip
 
     train_all([run(seed) for seed in p.table_seeds], p, args.data, name="train_vit_main", inputs=[],
               out=args.out, history=args.history, weights=args.weights)  # fmt: skip

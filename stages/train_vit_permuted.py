@@ -1,7 +1,7 @@
 """Table 1: go on from the main model on permuted patches, and as long on the original ones; train from scratch too (150 s).
 
-continued: original order; permuted: first 10 patches to the end; random: a random permutation; permuted-scratch:
-as permuted, but from where the main model itself started.
+continued: original order; permuted: first 10 patches to the end; unadapted: as permuted, but only tested; random: a
+random permutation; permuted-scratch: as permuted, but from where the main model itself started.
 """
 
 import bootstrap  # noqa: F401
@@ -17,15 +17,16 @@ from attnrate.training.vit import Run, train_all
 PARAMS = (
     "threads", "vit.main_mh", "vit.main_start", "vit.table_seeds", "vit.extra_seeds",
     "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
-    "vit.test_images", "vit.epochs", "vit.tune_epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
-    "vit.tune_lr", "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
+    "vit.test_images", "vit.epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
+    "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
+    "vit.tune_epochs", "vit.tune_optimiser", "vit.tune_lr", "vit.tune_weight_decay",
 )  # fmt: skip
 
 
 def main(cfg, args):
     p = cfg.vit
     first10, random = (np.load(path, allow_pickle=False)["p"] for path in (args.first10, args.random))
-    source = "original" if p.main_start == "scratch" else "pretrained"
+    source, budget = ("original", "full") if p.main_start == "scratch" else ("pretrained", "tune")
 
     def fresh(seed):
         return vit.make(p, "qk", p.main_mh, seed, p.main_start)
@@ -35,13 +36,20 @@ def main(cfg, args):
         model.load_state_dict(load_file(args.main / f"{source}_seed{seed}.safetensors"))
         return model
 
-    runs = [
-        *(Run("qk", p.main_mh, s, "continued", lambda s=s: trained(s), None, tune=True) for s in p.table_seeds),
-        *(Run("qk", p.main_mh, s, "permuted", lambda s=s: trained(s), first10, tune=True) for s in p.table_seeds),
-        *(Run("qk", p.main_mh, s, "random", lambda s=s: trained(s), random, tune=True) for s in p.extra_seeds),
-        *(Run("qk", p.main_mh, s, "permuted-scratch", lambda s=s: fresh(s), first10) for s in p.extra_seeds),
+    def runs(variant, seeds, model, permutation, budget):
+        return [
+            Run("qk", p.main_mh, seed, variant, lambda seed=seed: model(seed), p.main_start, permutation, budget)
+            for seed in seeds
+        ]
+
+    every = [
+        *runs("continued", p.table_seeds, trained, None, "tune"),
+        *runs("unadapted", p.table_seeds, trained, first10, "none"),
+        *runs("permuted", p.table_seeds, trained, first10, "tune"),
+        *runs("random", p.extra_seeds, trained, random, "tune"),
+        *runs("permuted-scratch", p.extra_seeds, fresh, first10, budget),
     ]
-    train_all(runs, p, args.data, name="train_vit_permuted", inputs=[args.main, args.first10, args.random],
+    train_all(every, p, args.data, name="train_vit_permuted", inputs=[args.main, args.first10, args.random],
               out=args.out, history=args.history, weights=args.weights)  # fmt: skip
 
 

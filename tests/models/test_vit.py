@@ -49,7 +49,8 @@ def test_full_size_takes_the_weights_of_vit_b16():
 
 
 @pytest.mark.parametrize(
-    ("reading", "width", "qkv", "proj"), [("qk", 48, 2 * 4 * 3 + 48, 48), ("head", 48, 3 * 4 * 3, 12), ("width", 12, 36, 12)]
+    ("reading", "width", "qkv", "proj"),
+    [("qk", 48, 2 * 4 * 3 + 48, 48), ("head", 48, 3 * 4 * 3, 12), ("width", 12, 36, 12)],
 )
 def test_readings_of_the_head_size(reading, width, qkv, proj):
     attn = vit.build(reading, 3, **SMALL).blocks[0].attn

@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import signal
@@ -142,5 +143,5 @@ def test_checkpoints_belong_to_params_and_inputs_and_go_on_success(tmp_path, mon
 def test_schedules_rise_to_one_and_never_above(schedule):
     values = [factor(schedule, step, 100, 20) for step in range(100)]
     assert max(values) <= 1 and min(values) > 0 and np.argmax(values) in (0, 19, 20)
-    assert all(a <= b for a, b in zip(values[:19], values[1:20], strict=True))
-    assert all(a >= b for a, b in zip(values[20:], values[21:], strict=False))
+    assert all(a <= b for a, b in itertools.pairwise(values[:20]))
+    assert all(a >= b for a, b in itertools.pairwise(values[20:]))

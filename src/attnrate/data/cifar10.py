@@ -11,7 +11,6 @@ import pickletools
 import struct
 import sys
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +52,7 @@ BATCHES = {  # name → sha256 of its uint8 pixels (10000, 3072) in the official
 }
 ROWS, PIXELS = 10_000, 3 * 32 * 32
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, OverflowError, SyntaxError, struct.error, zlib.error,
-           tarfile.TarError, zipfile.BadZipFile, Image.DecompressionBombError)  # fmt: skip
+           tarfile.TarError, Image.DecompressionBombError)  # fmt: skip
 Batch = tuple[np.ndarray, np.ndarray]  # pixels (10000, 3072), labels (10000,)
 
 
@@ -121,7 +120,7 @@ def decode(path: Path) -> dict[str, Batch]:
 
 
 def verified(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of `load`, if every pixel and label is CIFAR10's; else one clear error."""
+    """The arrays that `save` writes, if every pixel and label is CIFAR10's; else one clear error."""
     try:
         batches = decode(path)
     except DAMAGED as e:
@@ -196,12 +195,3 @@ def toy(seed: int = 0, train: int = 640, test: int = 320) -> dict[str, np.ndarra
 def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
     with files.atomic(path) as draft, draft.open("wb") as f:
         np.savez(f, **arrays)
-
-
-def load(path: Path) -> dict[str, np.ndarray]:
-    """train_x (N, 32, 32, 3), train_y (N,), test_x, test_y, all uint8."""
-    try:
-        with path.open("rb") as f, np.load(f, allow_pickle=False) as z:
-            return {name: z[name] for name in ("train_x", "train_y", "test_x", "test_y")}
-    except DAMAGED as e:
-        raise UserError(f"{path}: cannot be read ({e}); `dvc repro --force download_cifar10` makes it anew") from None

@@ -51,7 +51,7 @@ def build(
     reading: str, mh: int, *,
     image_size: int, patch: int, width: int, depth: int, heads: int, mlp_ratio: float, classes: int = 10, seed: int = 0,
 ) -> VisionTransformer:  # fmt: skip
-    """An untrained model, initialised as timm does; the same seed gives the same weights."""
+    """An untrained model by PyTorch's default initialisation; the same seed gives the same weights."""
     width = heads * mh if reading == "width" else width
     full = width // heads
     sizes = {"qk": mh, "v": full if reading == "qk" else mh}
@@ -59,7 +59,7 @@ def build(
         torch.manual_seed(seed)
         return VisionTransformer(
             img_size=image_size, patch_size=patch, num_classes=classes, embed_dim=width, depth=depth, num_heads=heads,
-            mlp_ratio=mlp_ratio, attn_layer=type("HeadAttention", (Attention,), sizes),
+            mlp_ratio=mlp_ratio, weight_init="reset", attn_layer=type("HeadAttention", (Attention,), sizes),
         )  # fmt: skip
 
 

@@ -30,5 +30,14 @@ def linear(results: Path) -> dict:
     return {f"log10 mse, {m}": {k: log10(v) for k, v in medians[m].items()} for m in medians.index.levels[0]}
 
 
+def gallery(results: Path) -> dict:
+    table = pd.read_csv(results / "gallery.csv")
+    main = table[table.variant.isin(["plain", "segment-id", "one-hot"])].groupby("task")
+    return {
+        "argmax agreement": main.argmax_agreement.median().to_dict(),
+        "attention corr": main.attention_corr.median().to_dict(),
+    }
+
+
 def collect(claims: list[dict], results: Path) -> dict:
-    return {"claims": counts(claims), "rates": rates(results), "linear": linear(results)}
+    return {"claims": counts(claims), "rates": rates(results), "linear": linear(results), "gallery": gallery(results)}

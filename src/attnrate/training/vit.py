@@ -13,18 +13,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attnrate.core import files
-from attnrate.data import cifar10
-from attnrate.data.permute import permute_patches
+from attnrate.data.view import View, load
 from attnrate.training import checkpoint, large
 from attnrate.training.large import Recipe
-
-
-def view(images: Tensor, size: int, p: Tensor | None = None) -> Tensor:
-    """uint8 (B, 32, 32, 3) → float (B, 3, size, size) in [-1, 1], its patches permuted by p."""
-    x = images.movedim(-1, 1).float().div(127.5).sub(1)
-    if size != x.shape[-1]:
-        x = F.interpolate(x, size=(size, size), mode="bicubic", align_corners=False)
-    return x if p is None else permute_patches(x.contiguous(), p)
 
 
 class Images:
@@ -43,42 +34,44 @@ class Images:
         return {"x": torch.where(mirrored, x.flip(2), x), "y": self.y[index]}
 
 
-def loss(size: int, p: Tensor | None, smoothing: float):
-    return lambda model, batch: F.cross_entropy(model(view(batch["x"], size, p)), batch["y"], label_smoothing=smoothing)
+def loss(view: View, smoothing: float) -> large.Loss:
+    return lambda model, batch: F.cross_entropy(model(view(batch["x"])), batch["y"], label_smoothing=smoothing)
 
 
-def recipe(params, images: int, *, tune: bool) -> Recipe:
-    """The recipe of params.yaml for a number of training images."""
-    steps = images // params.batch * (params.tune_epochs if tune else params.epochs)
-    steps = min(steps, params.max_steps or steps)
+def recipe(params, images: int, budget: str) -> Recipe:
+    """The recipe of params.yaml: `full`, `tune` for a trained model that goes on, `none` for one that is only tested."""
+    if budget == "none":
+        return Recipe(steps=0, lr=0.0)
+    p, tune = params, budget == "tune"
+    epochs, lr = (p.tune_epochs, p.tune_lr) if tune else (p.epochs, p.lr)
+    optimiser, decay = (p.tune_optimiser, p.tune_weight_decay) if tune else (p.optimiser, p.weight_decay)
+    steps = images // p.batch * epochs
+    steps = min(steps, p.max_steps or steps)
     return Recipe(
-        steps=steps, lr=params.tune_lr if tune else params.lr, schedule=params.schedule, warmup=int(params.warmup * steps),
-        optimiser=params.optimiser, weight_decay=params.weight_decay, clip=params.clip, accumulate=params.accumulate,
-        checkpoint=params.checkpoint,
+        steps=steps, lr=lr, schedule=p.schedule, warmup=int(p.warmup * steps), optimiser=optimiser, weight_decay=decay,
+        clip=p.clip, accumulate=p.accumulate, checkpoint=p.checkpoint,
     )  # fmt: skip
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, x: np.ndarray, y: np.ndarray, size: int, p: Tensor | None, accelerator: Accelerator,
-             chunk: int = 250) -> tuple[float, float]:  # fmt: skip
-    """Cross-entropy and accuracy over images."""
-    model.eval()
+def evaluate(
+    model: nn.Module, view: View, x: np.ndarray, y: np.ndarray, accelerator: Accelerator
+) -> tuple[float, float]:
+    """Cross-entropy and accuracy over images x with labels y."""
     total, right = 0.0, 0
-    for start in range(0, len(x), chunk):
-        images = torch.from_numpy(x[start : start + chunk]).to(accelerator.device)
-        labels = torch.from_numpy(y[start : start + chunk]).long().to(accelerator.device)
+    for part in range(0, len(x), 250):
+        images, labels = (torch.from_numpy(a[part : part + 250]).to(accelerator.device) for a in (x, y))
         with accelerator.autocast():
-            logits = model(view(images, size, p)).float()
-        total += F.cross_entropy(logits, labels, reduction="sum").item()
+            logits = model(view(images)).float()
+        total += F.cross_entropy(logits, labels.long(), reduction="sum").item()
         right += (logits.argmax(-1) == labels).sum().item()
     return total / len(x), right / len(x)
 
 
-def scores(
-    model: nn.Module, arrays: dict[str, np.ndarray], size: int, p: Tensor | None, accelerator: Accelerator
-) -> dict:
-    train, _ = evaluate(model, arrays["train_x"], arrays["train_y"], size, p, accelerator)
-    test, accuracy = evaluate(model, arrays["test_x"], arrays["test_y"], size, p, accelerator)
+def scores(model: nn.Module, view: View, arrays: dict[str, np.ndarray], accelerator: Accelerator) -> dict:
+    """Loss on the training images as they are, neither mirrored nor smoothed; loss and accuracy on the test images."""
+    train, _ = evaluate(model, view, arrays["train_x"], arrays["train_y"], accelerator)
+    test, accuracy = evaluate(model, view, arrays["test_x"], arrays["test_y"], accelerator)
     return {"train_loss": train, "test_loss": test, "test_acc": accuracy}
 
 
@@ -94,9 +87,10 @@ class Run:
     mh: int
     seed: int
     variant: str
-    start: Callable[[], nn.Module]  # the model before training
+    model: Callable[[], nn.Module]  # before training
+    start: str = "scratch"  # what its weights come from
     p: np.ndarray | None = None  # permutation of the patches
-    tune: bool = False  # a trained model that goes on: tune_epochs and tune_lr
+    budget: str = "full"  # of `recipe`
 
     @property
     def keys(self) -> dict:
@@ -115,21 +109,21 @@ def train_all(
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
     accelerator = large.make_accelerator()
-    arrays = subset(cifar10.load(data), params.train_images, params.test_images)
+    arrays = subset(load(data), params.train_images, params.test_images)
     images = Images(arrays["train_x"], arrays["train_y"], params.batch)
     settings = {"params": params.model_dump(), "runs": [run.keys for run in runs]}
     rows, curves, models = [], [], {}
     with checkpoint.kept(name, settings, [data, *inputs]) as folder:
         for run in runs:
             p = None if run.p is None else torch.from_numpy(run.p).to(accelerator.device)
-            model = run.start()
+            view, model = View(params.image_size, run.start, p), run.model()
             curve = large.train(
-                model, images, loss(params.image_size, p, params.smoothing), recipe(params, len(images.x), tune=run.tune),
+                model, images, loss(view, params.smoothing), recipe(params, len(images.x), run.budget),
                 seed=run.seed, checkpoint=folder / f"{run.name}.safetensors", accelerator=accelerator,
                 label=f"{run.reading}, m_h = {run.mh}, {run.variant}, seed {run.seed}",
             )  # fmt: skip
             if accelerator.is_main_process:
-                rows.append(run.keys | scores(model, arrays, params.image_size, p, accelerator))
+                rows.append(run.keys | scores(model, view, arrays, accelerator))
                 curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
                 models[run.name] = {k: v.cpu().contiguous() for k, v in model.state_dict().items()}
         if accelerator.is_main_process:

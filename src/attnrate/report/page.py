@@ -1,0 +1,154 @@
+"""reports/index.html: verdicts, then each figure and table beside the paper's numbers. No script, no network.
+
+page.toml says what is on the page, page.html.j2 how it looks. Numbers come from claims.json, the tables and the
+results; settings from params.yaml.
+"""
+
+import base64
+import io
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
+from PIL import Image
+from pydantic import BaseModel
+
+from attnrate.core.stage import UserError
+from attnrate.report.claims import NOT, PARTLY, REPRODUCED, UNTESTED, counts
+from attnrate.report.tables import short
+
+CONTENT = Path(__file__).with_name("page.toml")
+TEMPLATE = Path(__file__).with_name("page.html.j2")
+SIGNS = {REPRODUCED: ("yes", "✓"), PARTLY: ("part", "≈"), NOT: ("no", "✗"), UNTESTED: ("open", "?")}  # class, sign
+MEANING = {
+    REPRODUCED: "the claim meets its criterion",
+    PARTLY: "some of the cases do",
+    NOT: "the measurement contradicts it",
+    UNTESTED: "this profile cannot decide it",
+}
+COLOURS = 128  # of an inlined figure: a third of the bytes, and no difference to the eye
+
+
+def sections() -> list[dict]:
+    return tomllib.loads(CONTENT.read_text(encoding="utf-8"))["section"]
+
+
+def image(path: Path) -> dict:
+    """A PNG as data: address, with few colours so that the page stays small."""
+    with Image.open(path) as picture, io.BytesIO() as buffer:
+        flat = Image.new("RGB", picture.size, "white")
+        flat.paste(picture.convert("RGBA"), mask=picture.convert("RGBA").getchannel("A"))
+        flat.quantize(COLOURS, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+        data = base64.b64encode(buffer.getvalue()).decode()
+        return {"src": f"data:image/png;base64,{data}", "width": picture.width, "height": picture.height}
+
+
+def markdown(text: str, deeper: int = 0) -> str:
+    """HTML of Markdown with tables; headings become `deeper` levels smaller, wide tables scroll."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{int(token.tag[1]) + deeper}"
+    html = parser.renderer.render(tokens, parser.options, {})
+    return html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace("</table>", "</table></div>")
+
+
+def maths(text: str) -> Markup:
+    """m_h and e^-s with real indices and exponents."""
+    html = re.sub(r"(?<!\w)(\w)_(\w+?)(?![^\W_])", r"\1<sub>\2</sub>", str(escape(text)))
+    return Markup(re.sub(r"\^(-?(?:\([^)]*\)|[\w.]*\w))", r"<sup>\1</sup>", html))
+
+
+def number(text: str) -> str:
+    """A number of a CSV with three digits; whole numbers and words as they are."""
+    try:
+        return short(float(text)) if any(c in text for c in ".e") else text
+    except ValueError:
+        return text
+
+
+def csv(path: Path, columns: dict[str, str], keep: dict[str, list[str]]) -> dict:
+    """Some columns under names of their own; of `keep` only those rows, in that order."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    for name, values in keep.items():
+        table = table[table[name].isin(values)].sort_values(name, key=lambda c: c.map(values.index), kind="stable")
+    return {"head": list(columns.values()), "rows": [[number(v) for v in row] for row in table[list(columns)].values]}
+
+
+def text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(text, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def settings(cfg: BaseModel, names: list[str]) -> list[dict]:
+    """Key, value and meaning of each parameter, and of all the declared ones of a block."""
+    found = []
+    for name in names:
+        block, prefix = getattr(cfg, name), f"{name}."
+        if not isinstance(block, BaseModel):
+            block, prefix = cfg, ""
+        for key, field in type(block).model_fields.items():
+            if prefix or key == name:
+                value = text(getattr(block, key))
+                found.append({"key": prefix + key, "value": value, "about": field.description or ""})
+    return found
+
+
+def item(entry: dict, figures: Path, tables: Path, results: Path) -> dict:
+    """A figure or a table of page.toml with what its file holds, and the files to link to."""
+    if name := entry.get("figure"):
+        found = {"image": image(figures / f"{name}.png"), "files": [figures / f"{name}.{e}" for e in ("svg", "png")]}
+    elif name := entry.get("table"):
+        html = markdown((tables / f"{name}.md").read_text(encoding="utf-8"))
+        found = {"html": html, "files": [tables / f"{name}.{e}" for e in ("csv", "md", "tex")]}
+    else:
+        path = results / entry["csv"]
+        found = {"csv": csv(path, entry["columns"], entry.get("keep", {})), "files": [path]}
+    return {
+        "folded": entry.get("folded", False),
+        **{k: entry.get(k) for k in ("title", "alt", "paper", "command")},
+        **found,
+    }
+
+
+def fill(section: dict, rows: dict[str, dict], cfg: BaseModel, results: Path, **folders: Path) -> dict:
+    """A section of page.toml with what its files say."""
+    unknown = [name for name in section["claims"] if name not in rows]
+    if unknown:
+        raise UserError(f"page.toml: section {section['id']} names unknown claims: {', '.join(unknown)}")
+    judged, chosen = [rows[name] for name in section["claims"]], settings(cfg, section["settings"])
+    return {
+        **section, "judged": judged, "counts": counts(judged), "settings": chosen,
+        "seeds": [s for s in chosen if s["key"].endswith("seeds")],
+        "items": [item(entry, results=results, **folders) for entry in section.get("item", [])],
+        "data": [results / name for name in section.get("data", [])],
+    }  # fmt: skip
+
+
+def render(
+    rows: list[dict], cfg: BaseModel, *, figures: Path, tables: Path, results: Path, readings: Path, out: Path
+) -> str:
+    """The page; links are relative to the folder of `out`."""
+    listed = sections()
+    by_id = {r["id"]: r for r in rows}
+    rest = [name for name in by_id if name not in {c for s in listed for c in s["claims"]}]
+    if rest:
+        listed.append({"id": "more", "title": "More claims", "where": "", "about": "", "claims": rest, "settings": []})
+    env = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    env.filters["maths"] = maths
+    env.filters["link"] = lambda path: Path(os.path.relpath(path, out.parent)).as_posix()
+    body = re.sub(r"\A# .*\n", "", readings.read_text(encoding="utf-8"))  # the page has its own heading
+    return env.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        rows=rows, counts=counts(rows), signs=SIGNS, meaning=MEANING, profile=cfg.profile,
+        sections=[fill(s, by_id, cfg, results, figures=figures, tables=tables) for s in listed],
+        readings=markdown(body, deeper=1), readings_file=readings,
+        root=Path("."), reports=out.parent,
+    )  # fmt: skip

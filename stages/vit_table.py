@@ -1,0 +1,28 @@
+"""All ViT runs in one table, their spectra in another, and the ranks of these in a third (1 s)."""
+
+import bootstrap  # noqa: F401
+
+import pandas as pd
+
+from attnrate.core import files, stage
+from attnrate.schemas.vit import Vit
+
+PARAMS = ("vit.readings", "vit.mh_sweep", "vit.main_start")
+
+
+def main(cfg, args):
+    p = cfg.vit
+    sweep = [f"{reading}_mh{mh}" for reading in p.readings for mh in p.mh_sweep]
+    runs = [pd.read_csv(args.runs / f"{name}.csv") for name in (*sweep, "main", "permuted")]
+    files.write_csv(args.out, pd.concat(runs).sort_values(["reading", "mh", "variant", "seed"]))
+    # A main model with another start than the sweep's is in Figure 2, but is no point of Figure 3.
+    names = [*sweep, "main"] if p.main_start == "scratch" else sweep
+    for folder, out in ((args.values, args.values_out), (args.ranks, args.ranks_out)):
+        parts = [pd.read_csv(folder / f"{name}.csv") for name in names]
+        files.write_csv(out, pd.concat(parts).sort_values(["reading", "mh"], kind="stable"))
+
+
+if __name__ == "__main__":
+    stage.run(
+        main, PARAMS, {"vit": Vit}, inputs=["runs", "values", "ranks"], outs=["out", "values_out", "ranks_out"],
+    )  # fmt: skip

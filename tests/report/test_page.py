@@ -1,0 +1,261 @@
+"""reports/index.html: whole, self-contained, and in agreement with the claims and tables it is made from."""
+
+import itertools
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+from attnrate.core import config
+from attnrate.core.stage import UserError
+from attnrate.report import claims, page, tables
+from attnrate.schemas.all import Params
+from tests import browser, pipeline
+from tests.conftest import ROOT
+from tests.report.test_claims import CRITERIA
+from tests.report.test_readme import committed
+
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+SECTIONS = page.sections()
+ITEMS = [i for s in SECTIONS for i in s["item"]]
+TABLE = pd.DataFrame({"": ["Original", "Altered"], "RNN": ["1.02e-07 [1–2; n=3] (paper 1.02e-07)", "x | <y>"]})
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes and the text inside; an unbalanced tag is an error."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.open, self.tags, self.words = [], [], []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(SimpleNamespace(name=tag, start=len(self.words), end=None, **{"attrs": dict(attrs)}))
+        if tag not in VOID:
+            self.open.append(self.tags[-1])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1].name == tag, (
+            f"</{tag}> in {[t.name for t in self.open]}, line {self.getpos()}"
+        )
+        self.open.pop().end = len(self.words)
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def text(self, tag=None) -> str:
+        return plain("".join(self.words[tag.start : tag.end] if tag else self.words))
+
+    def all(self, *names: str, **attrs) -> list:
+        wanted = {k.rstrip("_"): v for k, v in attrs.items()}
+        return [t for t in self.tags if t.name in names and wanted.items() <= t.attrs.items()]
+
+
+def plain(text: str) -> str:
+    """Without index and exponent signs, which the page sets smaller instead."""
+    return re.sub(r"\s+", " ", re.sub(r"[_^]", "", text)).strip()
+
+
+def rows() -> list[dict]:
+    """Every claim of criteria.toml, with made-up findings of every kind."""
+    return [
+        {"id": name, "ref": c["ref"], "claim": c["claim"], "criterion": "at most 1e-6 & < 2", "measured": f"{i}.5e-3", "spread": f"± {i}",
+         "n": i + 1, "data": c["data"], "profile": "laptop", "verdict": claims.VERDICTS[i % 4], "why": f"Because of {i}.", "command": c["command"]}
+        for i, (name, c) in enumerate(CRITERIA.items())
+    ]  # fmt: skip
+
+
+def tree(root: Path) -> dict[str, Path]:
+    """Files of every kind that page.toml names, small and made up."""
+    paths = {name: root / "reports" / name for name in ("figures", "tables", "results")}
+    for folder in paths.values():
+        folder.mkdir(parents=True)
+    for item in ITEMS:
+        if "figure" in item:
+            Image.linear_gradient("L").resize((64, 48)).convert("RGBA").save(paths["figures"] / f"{item['figure']}.png")
+        elif "table" in item:
+            (paths["tables"] / f"{item['table']}.md").write_text(
+                tables.markdown(TABLE, "Caption, 3 seeds."), encoding="utf-8"
+            )
+        else:
+            kept = item.get("keep", {})
+            line = {c: [kept[c][0] if c in kept else "0.00123456"] for c in item["columns"]}
+            pd.DataFrame(line).to_csv(paths["results"] / item["csv"], index=False)
+    return paths | {"readings": ROOT / "docs" / "readings.md", "out": root / "reports" / "index.html"}
+
+
+def settings() -> object:
+    keys = pipeline.declared(ROOT, "stages/page.py")["params"]
+    return config.load(
+        ROOT / "params.yaml", keys, {k: f.annotation for k, f in Params.model_fields.items() if "." not in k}
+    )
+
+
+def made(root: Path) -> str:
+    return page.render(rows(), settings(), **tree(root))
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory) -> str:
+    return made(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def read(html) -> Reader:
+    return Reader(html)
+
+
+def agree(read: Reader, judged: list[dict]) -> None:
+    """Each claim is in the list at the top, in order, and has a card with all that is known of it."""
+    listed = [read.text(t) for t in read.all("li") if any(a.attrs.get("href", "").startswith("#claim-") and t.start <= a.start and a.end <= t.end for a in read.all("a"))]  # fmt: skip
+    assert len(listed) == len(judged)
+    for line, r in zip(listed, judged, strict=True):
+        assert line.startswith(plain(f"{page.SIGNS[r['verdict']][1]} {r['verdict']}")) and plain(r["claim"]) in line
+        (card,) = read.all("article", id=f"claim-{r['id']}")
+        wanted = [r["verdict"], r["claim"], r["ref"], r["criterion"], r["why"], r["data"], r["command"]]
+        if r["measured"]:
+            wanted += [f"{r['measured']} ({r['spread']}; n = {r['n']})"]
+        assert [w for w in wanted if plain(w) not in read.text(card)] == []
+    found = ", ".join(f"{n} {v}" for v, n in claims.counts(judged).items() if n)
+    assert f"{len(judged)} claims: {found}." in read.text()
+
+
+def test_every_claim_is_there_with_its_verdict_and_numbers(read):
+    agree(read, rows())
+
+
+def test_it_needs_neither_network_nor_script(read):
+    assert not read.all("script", "iframe", "object", "base")
+    for tag in read.tags:
+        for name in ("src", "srcset", "href", "data", "action", "style"):
+            value = tag.attrs.get(name, "")
+            assert "//" not in value or tag.name == "a" or value.startswith("data:"), value
+    assert all(t.attrs["src"].startswith("data:image/png;base64,") for t in read.all("img"))
+    assert all(t.attrs["href"] == "data:," for t in read.all("link"))
+    assert {t.attrs["href"] for t in read.all("a") if "//" in t.attrs["href"]} == {"https://arxiv.org/abs/2305.18475"}
+    style = "".join("".join(read.words[t.start : t.end]) for t in read.all("style"))
+    assert style and "url(" not in style and "@import" not in style and "prefers-color-scheme: dark" in style
+
+
+def test_figures_have_words_and_a_fixed_shape(read):
+    images = read.all("img")
+    assert [t.attrs["alt"] for t in images] == [i["alt"] for i in ITEMS if "figure" in i]
+    assert all(len(t.attrs["alt"]) > 60 and t.attrs["width"] == "64" and t.attrs["height"] == "48" for t in images)
+
+
+def test_headings_go_down_one_level_at_a_time_and_ids_are_unique(read):
+    levels = [int(t.name[1]) for t in read.tags if re.fullmatch("h[1-6]", t.name)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+    ids = [t.attrs["id"] for t in read.tags if "id" in t.attrs]
+    assert len(ids) == len(set(ids))
+    assert {t.attrs["href"][1:] for t in read.all("a") if t.attrs["href"].startswith("#")} <= set(ids)
+
+
+def test_tables_settings_and_readings_are_shown_as_they_are(read):
+    text = read.text()
+    assert text.count("1.02e-07 [1–2; n=3] (paper 1.02e-07)") == sum("table" in i for i in ITEMS)
+    assert "x | <y>" in text and "1.23e-03" in text and "0.00123456" not in text
+    cfg, shown = settings(), {read.text(t) for t in read.all("code")}
+    for key in pipeline.declared(ROOT, "stages/page.py")["params"]:
+        assert key == "profile" or plain(key) in shown, f"{key} is declared but not on the page"
+    assert plain(page.text(cfg.rates.seeds)) in text
+    for line in (ROOT / "docs" / "readings.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("| ("):
+            first = line.split(" | ")[0][2:]
+            assert plain(first) in text
+
+
+def test_same_files_same_bytes_and_few_of_them(html, tmp_path):
+    assert made(tmp_path) == html
+    assert len(html.encode()) < 200_000  # without the figures
+
+
+def test_a_claim_outside_every_section_still_has_a_card(tmp_path):
+    extra = {**rows()[0], "id": "new", "claim": "A new claim."}
+    agree(Reader(page.render([*rows(), extra], settings(), **tree(tmp_path))), [*rows(), extra])
+
+
+def test_a_section_with_an_unknown_claim_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"page\.toml: section rates names unknown claims: equivariance"):
+        page.render([r for r in rows() if r["id"] != "equivariance"], settings(), **tree(tmp_path))
+
+
+def test_every_claim_belongs_to_one_section():
+    named = [name for s in SECTIONS for name in s["claims"]]
+    assert sorted(named) == sorted(CRITERIA)
+
+
+@pytest.mark.parametrize(("text", "wanted"), [
+    ("m_h^-(2α-1).", "m<sub>h</sub><sup>-(2α-1)</sup>."), ("m_FF^-β", "m<sub>FF</sub><sup>-β</sup>"),
+    ("e^-s, m^-1.", "e<sup>-s</sup>, m<sup>-1</sup>."), ("rates_bounds.csv < 1", "rates_bounds.csv &lt; 1"),
+])  # fmt: skip
+def test_indices_and_exponents(text, wanted):
+    assert str(page.maths(text)) == wanted
+
+
+def test_numbers_of_a_csv_are_shortened_and_rows_come_in_the_order_asked_for(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\nx,0.000123456,1\ny,-1.60221,16\nz,word,3\n")
+    found = page.csv(tmp_path / "t.csv", {"a": "A", "b": "B", "c": "C"}, {"a": ["y", "x"]})
+    assert found == {"head": ["A", "B", "C"], "rows": [["y", "-1.6", "16"], ["x", "1.23e-04", "1"]]}
+
+
+def test_the_stage_depends_on_what_the_page_reads_and_commands_make_it():
+    stages = {s.name.split("@")[0]: s for s in pipeline.stages(ROOT)}
+    files = {
+        f"reports/figures/{i['figure']}.png" if "figure" in i else
+        f"reports/tables/{i['table']}.md" if "table" in i else f"reports/results/{i['csv']}": i["command"] for i in ITEMS
+    }  # fmt: skip
+    data = {d for d in stages["page"].deps if d.startswith(("reports/", "docs/"))}
+    assert data == {*files, "reports/claims.json", "docs/readings.md"}
+    for file, command in files.items():
+        if "figures" in file or "tables" in file:
+            assert file in stages[command.removeprefix("dvc repro ")].outs
+    outs = {out for s in pipeline.stages(ROOT) for out in s.outs}
+    assert {f"reports/results/{name}" for s in SECTIONS for name in s["data"]} <= outs
+
+
+def test_the_committed_page_says_what_the_committed_claims_say():
+    text = committed("reports/index.html")
+    agree(Reader(text), json.loads(committed("reports/claims.json")))
+    assert len(text.encode()) < 1_500_000
+
+
+def real_page(folder: Path) -> Path:
+    path = ROOT / "reports" / "index.html"
+    if not path.exists():
+        pytest.skip("reports/index.html has not been made: `dvc repro page`")
+    return Path(shutil.copy(path, folder))  # alone in a folder: it must need nothing beside it
+
+
+def made_page(folder: Path) -> Path:
+    html = made(folder)
+    (folder / "reports" / "index.html").write_text(html, encoding="utf-8")
+    return folder / "reports" / "index.html"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.installed() is None, reason="no Chromium on this machine (apt-get install chromium)")
+@pytest.mark.parametrize("which", [made_page, real_page])
+def test_a_browser_shows_it_without_complaint(which, tmp_path):
+    file = which(tmp_path)
+    with browser.Browser(tmp_path / "profile") as b:
+        b.view(1200)
+        b.open(file)
+        widths = b.value("Promise.all([...document.images].map(i => i.decode().then(() => i.naturalWidth)))")
+        assert len(widths) == sum("figure" in i for i in ITEMS) and min(widths) > 0
+        for width, dark in ((1200, False), (400, False), (400, True)):
+            b.view(width, dark)
+            assert b.value("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+        ink, ground = b.value("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
+        assert sum(map(int, re.findall(r"\d+", ink)[:3])) > 600 > 150 > sum(map(int, re.findall(r"\d+", ground)[:3]))
+        assert b.complaints == []
+        assert [url for url in b.requests if not url.startswith("data:")] == [file.resolve().as_uri()]
