@@ -3,14 +3,22 @@
 import bootstrap  # noqa: F401
 
 from attnrate.core import files, stage
-from attnrate.report import claims, claims_gallery, claims_linear, claims_rates
+from attnrate.report import claims, claims_gallery, claims_linear, claims_rates, claims_translation, claims_vit
 
 PARAMS = ("profile",)
 
 
 def main(cfg, args):
     rows = claims.judge(
-        {**claims_rates.EVALUATORS, **claims_linear.EVALUATORS, **claims_gallery.EVALUATORS}, args.results, cfg.profile
+        {
+            **claims_rates.EVALUATORS,
+            **claims_linear.EVALUATORS,
+            **claims_translation.EVALUATORS,
+            **claims_vit.EVALUATORS,
+            **claims_gallery.EVALUATORS,
+        },
+        args.results,
+        cfg.profile,
     )
     files.write_json(args.out, rows)
     files.write_text(args.markdown, claims.markdown(rows))

@@ -29,7 +29,12 @@ def obtain(folder, **given):
 
 
 def test_files_are_read_by_prefix_or_by_path_and_moses_escapes_go(tmp_path):
-    write(tmp_path, x_en="It &apos;s &amp;lt; &#91; x &#93;\n a | b \n", x_de="Es &quot; ist\r\nzwei\u2028Zeilen", y_txt="one\n")
+    write(
+        tmp_path,
+        x_en="It &apos;s &amp;lt; &#91; x &#93;\n a | b \n",
+        x_de="Es &quot; ist\r\nzwei\u2028Zeilen",
+        y_txt="one\n",
+    )
     found = obtain(tmp_path, test=[str(tmp_path / "y.txt")] * 2)
     assert found["train"] == [("It 's &lt; [ x ]", 'Es " ist'), ("a | b", "zwei\u2028Zeilen")]
     assert found["test"] == [("one", "one")]
@@ -104,7 +109,10 @@ def wheel(path, components):
 
 
 def test_the_wheel_is_read_in_place_by_key(tmp_path):
-    en = {"a": {"b": "Enter  the\nnew host name", "short": "Two words", "same": "one two three four", "odd": 3}, "only": "x y z w"}
+    en = {
+        "a": {"b": "Enter  the\nnew host name", "short": "Two words", "same": "one two three four", "odd": 3},
+        "only": "x y z w",
+    }
     de = {"a": {"b": "Gib den neuen Hostnamen ein", "short": "Zwei Worte", "same": "one two three four", "odd": "vier"}}
     found = interface.pairs_by_component(wheel(tmp_path / "w.whl", {"demo": (en, de), "undone": (en, None)}))
     assert found == {"demo": [("Enter the new host name", "Gib den neuen Hostnamen ein")]}

@@ -157,7 +157,10 @@ def test_a_folder_with_the_archives_will_do(served, tmp_path):
     "changes, message",
     [
         ({"commoncrawl.de-en.de": "one\ntwo\n"}, r"commoncrawl\.de-en\.en has 1 lines, commoncrawl\.de-en\.de has 2"),
-        ({"training/news-commentary-v9.de-en.de": b"a\nb\xff\n"}, r"news-commentary-v9\.de-en\.de, line 2: is not UTF-8"),
+        (
+            {"training/news-commentary-v9.de-en.de": b"a\nb\xff\n"},
+            r"news-commentary-v9\.de-en\.de, line 2: is not UTF-8",
+        ),
         ({"test/newstest2013-src.de.sgm": '<seg id="1"></seg><seg id="2">x</seg>'}, "empty segments"),
         ({"test/newstest2013-src.de.sgm": "<p>no segment</p>"}, r"has 2 lines, .* has 0"),
     ],

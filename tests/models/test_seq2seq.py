@@ -135,7 +135,9 @@ def test_scores_are_those_of_the_command_line(tmp_path):
     for name, lines in (("ref.de", references), ("hyp.de", hypotheses)):
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     found = bleu.scores(hypotheses, references)
-    assert found["pairs"] == 3 and found["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert found["pairs"] == 3 and found["signature"].startswith(
+        "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"
+    )
     for metric in ("bleu", "chrf"):
         command = [sys.executable, "-m", "sacrebleu", "ref.de", "-i", "hyp.de", "-m", metric, "-b", "-w", "6"]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout

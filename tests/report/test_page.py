@@ -89,7 +89,9 @@ def tree(root: Path) -> dict[str, Path]:
             kept = item.get("keep", {})
             line = {c: [kept[c][0] if c in kept else "0.00123456"] for c in item["columns"]}
             pd.DataFrame(line).to_csv(paths["results"] / item["csv"], index=False)
-    return paths | {"readings": ROOT / "docs" / "readings.md", "out": root / "reports" / "index.html"}
+    (root / "docs").mkdir()
+    readings = shutil.copy(ROOT / "docs" / "readings.md", root / "docs")
+    return paths | {"readings": Path(readings), "out": root / "reports" / "index.html"}
 
 
 def settings() -> object:

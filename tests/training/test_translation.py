@@ -66,7 +66,9 @@ def test_the_loss_is_the_mean_over_target_tokens(pairs):
     for i in range(6):  # one by one, without padding
         source, target = pairs.source[i].astype(np.int64), [*pairs.target[i].tolist(), EOS]
         with torch.no_grad():
-            logits = model(torch.tensor([[*source, EOS]]), decoder_input_ids=torch.tensor([[PAD, *target[:-1]]])).logits[0]
+            logits = model(
+                torch.tensor([[*source, EOS]]), decoder_input_ids=torch.tensor([[PAD, *target[:-1]]])
+            ).logits[0]
         total -= torch.log_softmax(logits, -1)[range(len(target)), target].sum().item()
         count += len(target)
     assert trainee(**batch).item() == pytest.approx(total / count, rel=1e-5)

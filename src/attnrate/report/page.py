@@ -150,5 +150,5 @@ def render(
         rows=rows, counts=counts(rows), signs=SIGNS, meaning=MEANING, profile=cfg.profile,
         sections=[fill(s, by_id, cfg, results, figures=figures, tables=tables) for s in listed],
         readings=markdown(body, deeper=1), readings_file=readings,
-        root=Path("."), reports=out.parent,
+        root=readings.parent.parent, reports=out.parent,
     )  # fmt: skip

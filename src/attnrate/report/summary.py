@@ -39,5 +39,19 @@ def gallery(results: Path) -> dict:
     }
 
 
+def vit(results: Path) -> dict:
+    table = pd.read_csv(results / "vit.csv").query("reading == 'qk'")
+    sweep = table[table.variant == "original"].groupby("mh").train_loss.mean()
+    return {
+        "train loss": {f"m_h {mh}": loss for mh, loss in sweep.items()},
+        "test acc": table[table.mh == table.mh.max()].groupby("variant").test_acc.mean().to_dict(),
+    }
+
+
+def translation(results: Path) -> dict:
+    return {"bleu": pd.read_csv(results / "translation.csv").groupby("variant").bleu.mean().to_dict()}
+
+
 def collect(claims: list[dict], results: Path) -> dict:
-    return {"claims": counts(claims), "rates": rates(results), "linear": linear(results), "gallery": gallery(results)}
+    parts = {"rates": rates, "linear": linear, "gallery": gallery, "vit": vit, "translation": translation}
+    return {"claims": counts(claims), **{name: part(results) for name, part in parts.items()}}
