@@ -2,7 +2,7 @@
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 READY := .venv/.ready
 
-.PHONY: repro test fresh env timings readme lock lint
+.PHONY: repro test fresh env timings readme lock lint rehearse bench
 repro: env
 	@dvc repro
 
@@ -28,6 +28,12 @@ timings: env ## reports/costs.md from the log of the last runs
 
 readme: env ## results table and DAG of the README from the committed results
 	@python -m attnrate.report.readme
+
+rehearse: env ## the paper profile for two steps, at true sizes, on this machine
+	@python -m attnrate.rehearse
+
+bench: env ## ratios against what a user would write instead
+	@for b in benchmarks/*.py; do python $$b || exit 1; done
 
 lint: env
 	@ruff check . && ruff format --check .

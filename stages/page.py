@@ -7,6 +7,8 @@ from attnrate.report import page
 from attnrate.schemas.gallery import Gallery
 from attnrate.schemas.linear import Linear
 from attnrate.schemas.rates import Rates
+from attnrate.schemas.translation import Translation
+from attnrate.schemas.vit import Vit
 
 PARAMS = (
     "profile", "threads", "mh",
@@ -17,6 +19,13 @@ PARAMS = (
     "linear.batch", "linear.lr", "linear.plain_lr", "linear.eval_size",
     "gallery.seeds", "gallery.n", "gallery.width", "gallery.nearest_steps", "gallery.mass_steps",
     "gallery.selection_steps", "gallery.batch", "gallery.lr", "gallery.eval_size",
+    "vit.data", "vit.readings", "vit.mh_sweep", "vit.main_mh", "vit.start", "vit.main_start", "vit.seeds",
+    "vit.table_seeds", "vit.extra_seeds", "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads",
+    "vit.train_images", "vit.test_images", "vit.epochs", "vit.tune_epochs", "vit.batch", "vit.lr", "vit.tune_lr",
+    "vit.spectra_images",
+    "translation.corpus", "translation.seeds", "translation.vocabulary", "translation.width", "translation.depth",
+    "translation.heads", "translation.ff", "translation.batch_tokens", "translation.steps", "translation.tune_steps",
+    "translation.lr", "translation.tune_lr", "translation.beams",
 )  # fmt: skip
 
 
@@ -29,6 +38,7 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"rates": Rates, "linear": Linear, "gallery": Gallery},
+        main, PARAMS,
+        {"rates": Rates, "linear": Linear, "gallery": Gallery, "vit": Vit, "translation": Translation},
         inputs=["claims", "figures", "tables", "results", "readings"], outs=["out"],
     )  # fmt: skip

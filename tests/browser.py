@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -53,7 +54,8 @@ class Browser:
 
     def receive(self) -> dict:
         while b"\0" not in self.buffer:
-            assert time.monotonic() < self.deadline, "Chromium does not answer"
+            ready, _, _ = select.select([self.reader], [], [], max(0, self.deadline - time.monotonic()))
+            assert ready, "Chromium does not answer"
             part = os.read(self.reader, 1 << 20)
             assert part, "Chromium has ended"
             self.buffer += part

@@ -162,7 +162,7 @@ def test_no_network_no_wheel_and_a_damaged_wheel_are_one_line_each(tmp_path, mon
     with pytest.raises(UserError, match=r"no such file.*translation\.data_folder"):
         interface.obtain(tmp_path)
     (tmp_path / interface.WHEEL).write_bytes(b"not a wheel")
-    with pytest.raises(UserError, match="sha256 differs.*put a whole copy"):
+    with pytest.raises(UserError, match=r"sha256 differs.*put a whole copy"):
         interface.obtain(tmp_path)
     assert (tmp_path / interface.WHEEL).exists(), "a user's own file is never removed"
     (interface.CACHE / interface.WHEEL).write_bytes(b"half a wheel")

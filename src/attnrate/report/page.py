@@ -27,12 +27,12 @@ CONTENT = Path(__file__).with_name("page.toml")
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 SIGNS = {REPRODUCED: ("yes", "✓"), PARTLY: ("part", "≈"), NOT: ("no", "✗"), UNTESTED: ("open", "?")}  # class, sign
 MEANING = {
-    REPRODUCED: "the claim meets its criterion",
-    PARTLY: "some of the cases do",
-    NOT: "the measurement contradicts it",
+    REPRODUCED: "meets its criterion",
+    PARTLY: "meets it in some cases",
+    NOT: "does not meet it",
     UNTESTED: "this profile cannot decide it",
 }
-COLOURS = 128  # of an inlined figure: a third of the bytes, and no difference to the eye
+COLOURS = 64  # of an inlined figure: a third of the bytes, and no difference to the eye
 
 
 def sections() -> list[dict]:
@@ -40,13 +40,13 @@ def sections() -> list[dict]:
 
 
 def image(path: Path) -> dict:
-    """A PNG as data: address, with few colours so that the page stays small."""
+    """A PNG as data: address, with few colours so that the page stays small; the files themselves are linked."""
     with Image.open(path) as picture, io.BytesIO() as buffer:
         flat = Image.new("RGB", picture.size, "white")
-        flat.paste(picture.convert("RGBA"), mask=picture.convert("RGBA").getchannel("A"))
+        flat.paste(picture, mask=picture.getchannel("A") if picture.mode == "RGBA" else None)
         flat.quantize(COLOURS, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
         data = base64.b64encode(buffer.getvalue()).decode()
-        return {"src": f"data:image/png;base64,{data}", "width": picture.width, "height": picture.height}
+        return {"src": f"data:image/png;base64,{data}", "width": flat.width, "height": flat.height}
 
 
 def markdown(text: str, deeper: int = 0) -> str:
@@ -89,16 +89,17 @@ def text(value: Any) -> str:
 
 
 def settings(cfg: BaseModel, names: list[str]) -> list[dict]:
-    """Key, value and meaning of each parameter, and of all the declared ones of a block."""
+    """Key, value and meaning of each name: a parameter, or all the declared ones of a block."""
     found = []
     for name in names:
-        block, prefix = getattr(cfg, name), f"{name}."
-        if not isinstance(block, BaseModel):
-            block, prefix = cfg, ""
-        for key, field in type(block).model_fields.items():
-            if prefix or key == name:
-                value = text(getattr(block, key))
-                found.append({"key": prefix + key, "value": value, "about": field.description or ""})
+        head, _, key = name.rpartition(".")
+        block, prefix, keys = cfg, "", [name]
+        if head or isinstance(getattr(cfg, name), BaseModel):
+            block, prefix = getattr(cfg, head or name), f"{head or name}."
+            keys = [key] if head else list(type(block).model_fields)
+        for k in keys:
+            about = type(block).model_fields[k].description or ""
+            found.append({"key": prefix + k, "value": text(getattr(block, k)), "about": about})
     return found
 
 
