@@ -28,6 +28,7 @@ timings: env ## reports/costs.md from the log of the last runs
 
 readme: env ## results table and DAG of the README from the committed results
 	@python -m attnrate.report.readme
+	@python -m attnrate.report.profiles
 
 rehearse: env ## the paper profile for two steps, at true sizes, on this machine
 	@python -m attnrate.rehearse

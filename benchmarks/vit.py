@@ -1,6 +1,6 @@
 """Training throughput of our ViT against timm's own at the same shape, one thread (60 s).
 
-    python benchmarks/vit.py          # needs ≥ 1.0x at m_h = D, where both do the same work; less m_h is faster
+python benchmarks/vit.py          # needs ≥ 1.0x at m_h = D, where both do the same work; less m_h is faster
 """
 
 import time

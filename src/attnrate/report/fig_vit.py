@@ -45,9 +45,15 @@ def spectra_panel(ax: plt.Axes, spectra: pd.DataFrame, reading: str, normalisati
     ax.legend(ncols=2 if len(sizes) > 5 else 1)
 
 
-def curve(law: dict, m: np.ndarray) -> tuple[np.ndarray, str]:
-    power = law["power"]
+def curve(laws: dict, m: np.ndarray) -> tuple[np.ndarray, str]:
+    power = laws["power"]
     y = power["c"] * SHAPES["power"](m, power["a"]) + power["b"]
+    low, high = power["low"]["a"], power["high"]["a"]
+    if low is None or high is None:  # a law is drawn, but its numbers mean nothing
+        return (
+            y,
+            f"exponent open, 95 %: {'0' if low is None else f'{low:.2f}'} to {'∞' if high is None else f'{high:.2f}'}",
+        )
     return y, f"{power['c']:.3g} $m_h^{{-{power['a']:.3g}}}$ + {power['b']:.3g}"
 
 

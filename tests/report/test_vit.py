@@ -1,0 +1,97 @@
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from attnrate.analysis.vit_fits import fits
+from attnrate.core import files
+from attnrate.report import claims, claims_vit, fig_vit, figure, table1
+
+CRITERIA = tomllib.loads(claims.CRITERIA.read_text(encoding="utf-8"))
+SIZES = (1, 2, 4, 8, 16, 32)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Results as the paper describes them: a power law, low rank, concentrated values, a small drop."""
+    rows = [("qk", mh, 0, "original", 0.7 * mh**-0.27 + 1.05, 1.4, 0.5) for mh in SIZES]
+    for seed in (0, 1, 2):
+        rows += [("qk", 32, seed, "continued", 1.0, 1.1, 0.6), ("qk", 32, seed, "permuted", 1.0, 1.1, 0.59 - 0.001 * seed),
+                 ("qk", 32, seed, "unadapted", 1.0, 1.1, 0.4)]  # fmt: skip
+    vit = pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
+    cells = [(mh, layer, head, k) for mh in SIZES for layer in (1, 2) for head in (1, 2) for k in range(1, mh + 1)]
+    spectra = pd.DataFrame(cells, columns=["mh", "layer", "head", "k"]).assign(reading="qk", n=9)
+    spectra = spectra.assign(mean=2.0 * spectra.k**-2.0, sd=0.1 * spectra.k**-2.0)
+    ranks = spectra[spectra.k == 1].assign(effective=2.0, energy90=1.5, energy99=3.0)
+    for name, table in (("vit", vit), ("spectra", spectra), ("spectra_ranks", ranks)):
+        files.write_csv(tmp_path / f"{name}.csv", table)
+    files.write_json(tmp_path / "fits.json", fits(vit, spectra))
+    return tmp_path
+
+
+def change(results, name, **columns):
+    table = pd.read_csv(results / f"{name}.csv")
+    files.write_csv(results / f"{name}.csv", table.assign(**columns))
+
+
+def verdict(results, name):
+    return claims_vit.EVALUATORS[name](results, CRITERIA[name]["limits"]).verdict
+
+
+@pytest.mark.parametrize("name", claims_vit.EVALUATORS)
+def test_results_as_the_paper_describes_them_are_reproduced(results, name):
+    assert verdict(results, name) == claims.REPRODUCED
+
+
+def test_results_that_contradict_are_not(results):
+    change(results, "spectra", sd=lambda t: t["mean"])
+    change(results, "spectra_ranks", energy99=30.0)
+    change(
+        results,
+        "vit",
+        train_loss=lambda t: 1 + 0.01 * t.mh,
+        test_acc=lambda t: np.where(t.variant == "permuted", 0.5, 0.6),
+    )
+    for name in ("vit-concentration", "vit-low-rank", "vit-error-falls", "vit-permuted"):
+        assert verdict(results, name) == claims.NOT
+
+
+def test_an_open_exponent_cannot_be_tested(results):
+    change(results, "vit", train_loss=lambda t: 1.4 - 0.02 * np.log(t.mh))
+    vit, spectra = (pd.read_csv(results / f"{n}.csv") for n in ("vit", "spectra"))
+    files.write_json(results / "fits.json", fits(vit, spectra))
+    with pytest.raises(claims.Untestable, match="6 head sizes leave the exponent open"):
+        verdict(results, "vit-exponent")
+    files.write_json(results / "fits.json", fits(vit[vit.mh < 8], spectra))
+    with pytest.raises(claims.Untestable, match="too few head sizes"):
+        verdict(results, "vit-exponent")
+
+
+def test_figures_are_the_same_bytes_twice(results, tmp_path):
+    vit, spectra = (pd.read_csv(results / f"{n}.csv") for n in ("vit", "spectra"))
+    values = np.random.default_rng(0).lognormal(size=(2, 30, 8)).astype(np.float32)
+    for name in ("a", "b"):
+        drawn = fig_vit.figure2(dict(zip(("first", "last"), values, strict=True)), "tokens", "test")
+        figure.save(drawn, tmp_path / f"2{name}.svg", tmp_path / f"2{name}.png")
+        drawn = fig_vit.figure3(vit, spectra, files.read_json(results / "fits.json"), "tokens", "test")
+        figure.save(drawn, tmp_path / f"3{name}.svg", tmp_path / f"3{name}.png")
+    for name in ("2{}.svg", "2{}.png", "3{}.svg", "3{}.png"):
+        assert (tmp_path / name.format("a")).read_bytes() == (tmp_path / name.format("b")).read_bytes()
+
+
+def test_table_1_says_data_seeds_spread_and_the_papers_numbers(results):
+    vit = pd.read_csv(results / "vit.csv")
+    sentences = pd.DataFrame({"corpus": "toy", "variant": ["original", "permuted"], "seed": 0, "bleu": [20.0, 19.0]})
+    shown = table1.wide(table1.join(vit, 32, "cifar10", sentences))
+    row = shown.loc["permuted"]
+    assert row["CIFAR10 (accuracy)"] == "0.5890 [0.5880–0.5900] (n = 3)" and row["paper (accuracy)"] == "0.96"
+    assert row["toy sentences, not WMT14 (BLEU)"] == "19.00 (n = 1)"
+    assert "not CIFAR10" in table1.wide(table1.join(vit, 32, "toy", sentences)).columns[1]
+
+
+def test_a_pretrained_main_model_is_table_1s_original():
+    vit = pd.DataFrame(
+        {"reading": "qk", "mh": 64, "seed": 0, "variant": ["original", "pretrained"], "test_acc": [0.5, 0.98]}
+    )
+    assert table1.cifar10(vit, 64).set_index("variant").value.to_dict() == {"original": 0.98}
