@@ -64,9 +64,6 @@ def error_panel(ax: plt.Axes, vit: pd.DataFrame, fits: dict, reading: str) -> No
     if laws := fits["error"][reading]["laws"]:
         inside = m[m <= errors(vit, reading).index.max()]
         y, text = curve(laws, inside)
-        power = laws.get("power", {})
-        if None in (power.get("low", {}).get("a"), power.get("high", {}).get("a")):  # an open interval decides nothing
-            text = "power law, exponent not determined"
         ax.plot(inside, y, "-", color="C0", lw=1, label=f"fit: {text}")
     ax.plot(AUTHORS_MH, AUTHORS_ERROR, "^", color="C1", mfc="white", label="authors' points")
     y, text = curve(fits["authors"]["laws"], m)

@@ -13,6 +13,7 @@ ROWS = {
     "unadapted": "altered, the trained model as it is",
     "permuted-scratch": "altered, trained from scratch",
     "random": "random permutation, from the trained model",
+    "copy": "the source copied, no model",
 }
 
 
