@@ -30,7 +30,9 @@ def rehearsal(root: Path) -> dict:
 
 def copy(root: Path, to: Path) -> None:
     """What git tracks or could track; no environment, cache or scratch files."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True
+    )
     for name in listed.stdout.splitlines():
         if (root / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +50,11 @@ def main() -> None:
             sys.exit(str(e))
         copy(root, to)
         (to / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-        env = os.environ | {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
+        env = os.environ | {
+            "http_proxy": "http://127.0.0.1:9",
+            "https_proxy": "http://127.0.0.1:9",
+            "HF_HUB_OFFLINE": "1",
+        }
         code = subprocess.run(["dvc", "repro"], cwd=to, env=env).returncode
     if code:
         sys.exit(f"the rehearsal failed after {time.perf_counter() - start:.0f} s; the stage above says why")

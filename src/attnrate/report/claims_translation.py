@@ -24,7 +24,12 @@ def order(results: Path, limits: dict) -> Finding:
     return Finding(
         f"BLEU {original:.2f} original, {altered:.2f} altered, on {corpus_name(table)}", spread, len(drops),
         REPRODUCED if drop <= limits["near"] else PARTLY if drop <= limits["far"] else NOT,
-        f"The model must be trained on: before it has seen the new order, it scores {cells['unadapted'].value:.2f}.",
+        f"The model must be trained on: before it has seen the new order, it scores {cells['unadapted'].value:.2f}. "
+        + (
+            f"The original trained on for as long reaches {cells['continued'].value:.2f}."
+            if "continued" in cells
+            else "The original has had fewer steps; training it on for as long is left to the paper profile."
+        ),
     )  # fmt: skip
 
 

@@ -18,16 +18,18 @@ def rates(results: Path) -> dict:
     }
 
 
+CELLS = ("exp original", "exp exchange", "exp roll", "exp causal signed", "uniform original")
+
+
 def linear(results: Path) -> dict:
     table = pd.read_csv(results / "linear.csv", keep_default_na=False)
-    table = table[
-        ((table.model == "transformer") & (table.recipe == "centred"))
-        | ((table.model == "rnn-bias") & (table.recipe == "population"))
-    ]
-    table = table[table.alteration.isin(["original", "exchange", "roll", "causal"])]
-    names = table.target + " " + table.alteration + (" " + table["filter"]).str.rstrip()
-    medians = table.assign(name=names, mse=table.mse.astype(float)).groupby(["model", "name"]).mse.median()
-    return {f"log10 mse, {m}": {k: log10(v) for k, v in medians[m].items()} for m in medians.index.levels[0]}
+    table = table[table.recipe.isin(["centred", "population"]) & (table.model != "rnn")]
+    names = (table.target + " " + table.alteration + " " + table["filter"]).str.rstrip()
+    medians = table.assign(name=names).groupby(["model", "name"]).mse.median()
+    return {
+        f"log10 mse, {m}": {c: log10(medians[m, c]) for c in CELLS if (m, c) in medians}
+        for m in ("rnn-bias", "transformer")
+    }
 
 
 def gallery(results: Path) -> dict:
@@ -42,14 +44,16 @@ def gallery(results: Path) -> dict:
 def vit(results: Path) -> dict:
     table = pd.read_csv(results / "vit.csv").query("reading == 'qk'")
     sweep = table[table.variant == "original"].groupby("mh").train_loss.mean()
+    accuracy = table[table.mh == table.mh.max()].groupby("variant").test_acc.mean()
     return {
-        "train loss": {f"m_h {mh}": loss for mh, loss in sweep.items()},
-        "test acc": table[table.mh == table.mh.max()].groupby("variant").test_acc.mean().to_dict(),
+        "train loss": {f"m_h {mh}": sweep[mh] for mh in (sweep.index.min(), sweep.index.max())},
+        "test acc": {v: accuracy[v] for v in ("original", "continued", "permuted") if v in accuracy},
     }
 
 
 def translation(results: Path) -> dict:
-    return {"bleu": pd.read_csv(results / "translation.csv").groupby("variant").bleu.mean().to_dict()}
+    bleu = pd.read_csv(results / "translation.csv").groupby("variant").bleu.mean()
+    return {"bleu": {v: bleu[v] for v in ("original", "permuted")}}
 
 
 def collect(claims: list[dict], results: Path) -> dict:
