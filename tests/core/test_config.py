@@ -15,7 +15,7 @@ from attnrate.schemas.rates import Rates
 from tests.conftest import ROOT
 
 BASE = config.read(ROOT / "params.yaml")
-PROFILES = sorted((ROOT / "profiles").glob("*.yaml"))
+PROFILES = sorted(p for p in (ROOT / "profiles").glob("*.yaml") if p.stem != "rehearse")  # an overlay on paper.yaml
 
 
 def with_value(key: str, value) -> dict:
