@@ -63,6 +63,8 @@ def run(
     except OSError as e:
         where = f"{e.filename}: " if e.filename else ""
         sys.exit(f"{name}: {where}{e.strerror or e}; no out is half-written: put that right, then `dvc repro`")
+    except MemoryError as e:
+        sys.exit(f"{name}: out of memory ({e}); make its batches, models or evaluation sets smaller in params.yaml")
     except KeyboardInterrupt as e:
         sys.exit(f"{name}: interrupted, no out is half-written; `dvc repro` {str(e) or 'starts this stage again'}")
     if first:
