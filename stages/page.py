@@ -21,7 +21,7 @@ PARAMS = (
     "gallery.selection_steps", "gallery.batch", "gallery.lr", "gallery.eval_size",
     "vit.data", "vit.readings", "vit.mh_sweep", "vit.main_mh", "vit.start", "vit.main_start", "vit.seeds",
     "vit.table_seeds", "vit.extra_seeds", "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads",
-    "vit.train_images", "vit.test_images", "vit.epochs", "vit.tune_epochs", "vit.batch", "vit.lr", "vit.tune_lr",
+    "vit.train_images", "vit.measure_images", "vit.test_images", "vit.epochs", "vit.tune_epochs", "vit.batch", "vit.lr", "vit.tune_lr",
     "vit.spectra_images",
     "translation.corpus", "translation.seeds", "translation.vocabulary", "translation.width", "translation.depth",
     "translation.heads", "translation.ff", "translation.batch_tokens", "translation.steps", "translation.tune_steps",

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests import pipeline
+from tests.conftest import ROOT
 from tests.report.test_claims import KEYS
 
 pytestmark = pytest.mark.slow
@@ -19,11 +20,18 @@ SAMPLE = ("pod_targets", "rates_train@trained", "fig1", "claims")
 
 
 @pytest.fixture(scope="module")
-def smoke(workspace):
+def opened(tmp_path_factory):
+    """A folder with a file for each stage: what it opened (tests/tracing)."""
+    return tmp_path_factory.mktemp("opened")
+
+
+@pytest.fixture(scope="module")
+def smoke(workspace, opened):
     """The workspace after `dvc exp run $(python -m attnrate.profile smoke)`."""
     source = {"PYTHONPATH": str(workspace.path / "src")}
     options = workspace.ok("python", "-m", "attnrate.profile", "smoke", env=source).split()
-    workspace.ok("dvc", "exp", "run", *options)
+    traced = {"PYTHONPATH": str(ROOT / "tests" / "tracing"), "ATTNRATE_TRACE": str(opened)}
+    workspace.ok("dvc", "exp", "run", *options, env=traced)
     return workspace
 
 
@@ -51,6 +59,25 @@ def test_nothing_but_declared_outs_was_written(smoke):
     stray = [c for c in changed if c not in allowed and not c.endswith("/.gitignore")
              and not any(c == o or c.startswith(f"{o}/") for o in outs)]  # fmt: skip
     assert stray == []
+
+
+def test_stages_read_what_they_declare_and_write_their_outs(smoke, opened):
+    """Everything opened in the tree, modules included; places of their own: .scratch/ (drafts, downloads), the log."""
+    root, wrong, count = smoke.path.resolve(), [], 0
+    for stage in pipeline.stages(smoke.path):
+        allowed = {
+            "r": [*stage.deps, *stage.outs, "params.yaml", ".scratch"],
+            "w": [*stage.outs, ".scratch", ".timings.jsonl"],
+        }
+        for line in set((opened / stage.name).read_text().splitlines()):
+            kind, _, path = line.partition("\t")
+            if not path.startswith(f"{root}/") or (kind == "w" and "/__pycache__/" in path):
+                continue
+            name = re.sub(r"__pycache__/(\w+)\.cpython-.*", r"\1.py", path.removeprefix(f"{root}/"))
+            count += 1
+            if not (name.endswith("/__init__.py") or any(name == a or name.startswith(f"{a}/") for a in allowed[kind])):
+                wrong.append((stage.name, kind, name))
+    assert wrong == [] and count > 1000
 
 
 def test_claims_have_the_documented_keys_and_say_the_profile(smoke):

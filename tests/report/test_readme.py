@@ -3,31 +3,33 @@
 import json
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from attnrate.core.stage import UserError
-from attnrate.report import readme
+from attnrate.report import costs, readme
 from tests import pipeline
 from tests.conftest import ROOT
 
-TEXT = "top\n<!-- results:begin -->\nold\n<!-- results:end -->\nmiddle\n<!-- dag:begin --><!-- dag:end -->\nend\n"
+MARKED = {name: f"<!-- {name}:begin --><!-- {name}:end -->" for name in ("costs", "ratios", "dag")}
+TEXT = "top\n<!-- results:begin -->\nold\n<!-- results:end -->\nmiddle\n" + "\n".join(MARKED.values()) + "\nend\n"
+COSTS = "| stage | seconds | peak memory (GB) |\n|---|---:|---:|\n" + "".join(
+    f"| {stage} | 60.0 | 1.50 |\n"
+    for stage in ("rates_train@paper", "linear_rnn", "gallery_table", "train_vit@qk-1", "translate", "page")
+)
 ROW = {
     "id": "a", "ref": "eq. (1)", "claim": "|x| grows", "criterion": "c", "measured": "1.5 (α = 2)", "spread": "none", "n": 4,
     "data": "d", "profile": "laptop", "verdict": "partly", "why": "So.", "command": "dvc repro a",
 }  # fmt: skip
 
 
-def test_both_parts_are_replaced_and_the_rest_is_kept():
-    new = readme.render(TEXT, [ROW, ROW | {"verdict": "reproduced", "measured": ""}], "graph \\1")
+def test_parts_are_replaced_and_the_rest_is_kept():
+    parts = {"results": readme.results([ROW, ROW | {"verdict": "reproduced", "measured": ""}]), "dag": "graph \\1"}
+    new = readme.render(TEXT, parts)
     assert new.startswith("top\n<!-- results:begin -->\n2 claims, laptop profile: 1 reproduced, 1 partly.\n")
-    assert (
-        "old" not in new
-        and "\nmiddle\n" in new
-        and new.endswith("<!-- dag:begin -->\ngraph \\1\n<!-- dag:end -->\nend\n")
-    )
-    assert readme.render(new, [ROW], "g") == readme.render(TEXT, [ROW], "g")
+    assert "old" not in new and "\nmiddle\n" in new and MARKED["costs"] in new
+    assert new.endswith("<!-- dag:begin -->\ngraph \\1\n<!-- dag:end -->\nend\n")
+    assert readme.render(new, {"dag": "g"}) == readme.render(readme.render(TEXT, parts), {"dag": "g"})
 
 
 def test_a_row_has_claim_value_verdict_and_command():
@@ -38,31 +40,35 @@ def test_a_row_has_claim_value_verdict_and_command():
 @pytest.mark.parametrize("text", ["", TEXT + TEXT, TEXT.replace("dag:end", "dag:fin")])
 def test_missing_or_repeated_markers_are_told(text):
     with pytest.raises(UserError, match="should hold <!-- "):
-        readme.render(text, [ROW], "g")
+        readme.render(text, {"dag": "g"})
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch):
-    """Call main on a README and claims of its own, with a drawing that costs nothing."""
+def tree(tmp_path, monkeypatch):
+    """A README and results of its own, with a drawing that costs nothing."""
     monkeypatch.setattr(readme, "drawing", lambda root: "graph")
-    (tmp_path / "README.md").write_text(TEXT)
-    (tmp_path / "claims.json").write_text(json.dumps([ROW]))
-    return lambda *args: readme.main(["--claims", "claims.json", *args])
+    for name, text in (
+        ("README.md", TEXT), ("reports/claims.json", json.dumps([ROW])), ("reports/costs.md", COSTS),
+        ("benchmarks/results.md", "| ratio |\n"),
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
 
 
-def test_check_fails_in_one_line_until_it_is_written(command):
-    with pytest.raises(SystemExit, match=r"^README\.md differs from the results: run `make readme`$"):
-        command("--check")
-    assert Path("README.md").read_text() == TEXT
-    command()
-    command("--check")
-    assert Path("README.md").read_text() == readme.render(TEXT, [ROW], "graph")
+def test_a_second_call_changes_nothing(tree):
+    readme.main()
+    text = (tree / "README.md").read_text()
+    assert "1 claims, laptop profile" in text and "\n| ratio |\n" in text and "\ngraph\n" in text
+    assert "| Tables 2 and 3 | 1.0 | 1.5 |" in text and "| **all** | **6** | **1.5** |" in text
+    readme.main()
+    assert (tree / "README.md").read_text() == text
 
 
-def test_missing_claims_are_told_in_one_line(command):
-    Path("claims.json").unlink()
+def test_missing_claims_are_told_in_one_line(tree):
+    (tree / "reports/claims.json").unlink()
     with pytest.raises(SystemExit, match=r"^claims\.json is missing"):
-        command()
+        readme.main()
 
 
 def committed(name: str) -> str:
@@ -72,9 +78,18 @@ def committed(name: str) -> str:
     return done.stdout.decode()
 
 
-def test_the_committed_table_is_that_of_the_committed_claims():
+def test_the_committed_tables_are_those_of_the_committed_results():
     text, rows = committed("README.md"), json.loads(committed("reports/claims.json"))
-    assert readme.fill(text, "results", readme.results(rows)) == text, "run `make readme` and commit"
+    parts = {
+        "results": readme.results(rows), "costs": costs.branches(committed("reports/costs.md")),
+        "ratios": committed("benchmarks/results.md").strip(),
+    }  # fmt: skip
+    assert readme.render(text, parts) == text, "run `make readme` and commit"
+
+
+def test_every_stage_belongs_to_one_branch_of_the_costs():
+    for stage in {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}:
+        assert sum(bool(re.fullmatch(pattern, stage)) for pattern in costs.BRANCHES.values()) == 1, stage
 
 
 def test_the_committed_drawing_is_that_of_the_committed_pipeline(tmp_path):

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 
-from attnrate.report import costs, summary
+from attnrate.report import costs, estimate, summary
 
 
 @pytest.fixture
@@ -19,25 +19,40 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_the_numbers_are_the_slopes_of_the_best_and_the_worst_exact_cell(results):
-    found = summary.rates(results)
-    assert found["slope"] == {"alpha 0.55": -1.5, "alpha 2": -2.5}
-    assert found["worst log10 mse at m_h >= r"] == pytest.approx(math.log10(2e-8))
+def test_the_numbers_are_the_slope_at_the_largest_alpha_and_the_worst_exact_cell(results):
+    assert summary.rates(results) == {"slope": -2.5, "exact": pytest.approx(math.log10(2e-8))}
 
 
 def test_no_exact_cell_is_no_number(results):
     table = pd.read_csv(results / "rates.csv", dtype={"rank": str})
     table.query("mh < 2").to_csv(results / "rates.csv", index=False)
-    assert summary.rates(results)["worst log10 mse at m_h >= r"] is None
+    assert summary.rates(results)["exact"] is None
 
 
-def test_costs_are_those_of_the_last_run_of_each_stage(tmp_path):
+def test_errors_are_logarithms_of_medians_over_seeds(tmp_path):
+    rows = [("exp", "original", "", "rnn", "population", m) for m in (1e-8, 1e-7, 1)]
+    rows += [
+        ("exp", "causal", "signed", "transformer", "centred", 1e-2),
+        ("uniform", "original", "", "rnn", "population", 1),
+    ]
+    columns = ["target", "alteration", "filter", "model", "recipe", "mse"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "linear.csv", index=False)
+    assert summary.linear(tmp_path) == {"rnn": pytest.approx(-7), "tf_mixed": pytest.approx(-2)}
+
+
+def test_costs_are_those_of_the_last_run_of_each_stage(tmp_path, monkeypatch):
     runs = [("a", 9.0, 3.0), ("b", 1.0, 0.5), ("a", 2.0, 0.25)]
     log = "".join(json.dumps({"stage": s, "seconds": t, "peak_gb": g}) + "\n" for s, t, g in runs)
     (tmp_path / "log").write_text(log)
+    monkeypatch.setattr(estimate, "markdown", lambda seconds: f"{sum(seconds.values())} s")
     costs.main(tmp_path / "log", tmp_path / "costs.md")
     text = (tmp_path / "costs.md").read_text()
-    assert "| a | 2.0 | 0.25 |" in text and "| b | 1.0 | 0.50 |" in text and "| **all** | **3** | **0.50** |" in text
+    assert (
+        text.endswith("3.0 s\n")
+        and "| a | 2.0 | 0.25 |" in text
+        and "| b | 1.0 | 0.50 |" in text
+        and "| **all** | **3** | **0.50** |" in text
+    )
 
 
 def test_no_log_is_told_in_one_line(tmp_path):

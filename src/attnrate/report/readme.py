@@ -1,9 +1,8 @@
-"""`make readme`: the results table and the drawing of the DAG in README.md, between their markers.
+"""`make readme`: the tables of results, costs and ratios and the drawing of the DAG in README.md, between their markers.
 
-Reads reports/claims.json and dvc.yaml. No stage depends on it; `--check` only tells whether README.md is up to date.
+Reads reports/claims.json, reports/costs.md, benchmarks/results.md and dvc.yaml. No stage depends on it.
 """
 
-import argparse
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from attnrate.core import files
 from attnrate.core.stage import UserError
+from attnrate.report import costs
 from attnrate.report.claims import counts
 
 
@@ -49,28 +49,32 @@ def fill(text: str, name: str, content: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
 
 
-def render(text: str, rows: list[dict], dag: str) -> str:
-    return fill(fill(text, "results", results(rows)), "dag", dag)
+def render(text: str, parts: dict[str, str]) -> str:
+    for name, content in parts.items():
+        text = fill(text, name, content)
+    return text
 
 
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--readme", type=Path, default=Path("README.md"))
-    parser.add_argument("--claims", type=Path, default=Path("reports/claims.json"))
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if README.md is out of date")
-    args = parser.parse_args(argv)
+def main(readme: Path = Path("README.md")) -> None:
+    root = readme.resolve().parent
+    sources = [root / name for name in ("reports/claims.json", "reports/costs.md", "benchmarks/results.md")]
     try:
-        for path in (args.readme, args.claims):
+        for path in (readme, *sources):
             if not path.exists():
-                raise UserError(f"{path} is missing; run this in the repository, after `make repro`")
-        old = args.readme.read_text(encoding="utf-8")
-        new = render(old, files.read_json(args.claims), drawing(args.readme.resolve().parent))
-        if args.check and new != old:
-            raise UserError(f"{args.readme} differs from the results: run `make readme`")
+                raise UserError(f"{path.name} is missing; run this in the repository, after `make repro`")
+        claims, measured, ratios = sources
+        parts = {
+            "results": results(files.read_json(claims)),
+            "costs": costs.branches(measured.read_text(encoding="utf-8")),
+            "ratios": ratios.read_text(encoding="utf-8").strip(),
+            "dag": drawing(root),
+        }
+        old = readme.read_text(encoding="utf-8")
+        new = render(old, parts)
     except UserError as e:
         sys.exit(str(e))
     if new != old:
-        files.write_text(args.readme, new)
+        files.write_text(readme, new)
 
 
 if __name__ == "__main__":

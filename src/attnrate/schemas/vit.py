@@ -49,6 +49,9 @@ class Vit(Section):
         description="width of the feed-forward part over that of the model"
     )
     train_images: Annotated[Count, Field(le=50000)] = Field(description="images to train on")
+    measure_images: Annotated[Count, Field(le=50000)] = Field(
+        description="of them, the first ones, on which the final training loss is measured; the same for every model"
+    )
     test_images: Annotated[Count, Field(le=10000)] = Field(description="images to test on")
     epochs: Count = Field(description="passes over the training images")
     tune_epochs: Count = Field(description="passes of a model that starts from trained weights")

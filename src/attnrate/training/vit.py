@@ -68,16 +68,16 @@ def evaluate(
 
 
 def scores(model: nn.Module, view: View, arrays: dict[str, np.ndarray], accelerator: Accelerator) -> dict:
-    """Loss on the training images as they are, neither mirrored nor smoothed; loss and accuracy on the test images."""
-    train, _ = evaluate(model, view, arrays["train_x"], arrays["train_y"], accelerator)
+    """Loss on training images as they are, neither mirrored nor smoothed; loss and accuracy on the test images."""
+    train, _ = evaluate(model, view, arrays["measure_x"], arrays["measure_y"], accelerator)
     test, accuracy = evaluate(model, view, arrays["test_x"], arrays["test_y"], accelerator)
     return {"train_loss": train, "test_loss": test, "test_acc": accuracy}
 
 
-def subset(arrays: dict[str, np.ndarray], train: int, test: int) -> dict[str, np.ndarray]:
-    """The first images of each part (CIFAR10's order is random)."""
-    sizes = {"train_x": train, "train_y": train, "test_x": test, "test_y": test}
-    return {name: arrays[name][:n] for name, n in sizes.items()}
+def subset(arrays: dict[str, np.ndarray], train: int, measure: int, test: int) -> dict[str, np.ndarray]:
+    """The first images of each part (CIFAR10's order is random); `measure` of those trained on get the final loss."""
+    parts = {"train": ("train", train), "measure": ("train", min(measure, train)), "test": ("test", test)}
+    return {f"{name}_{side}": arrays[f"{part}_{side}"][:n] for name, (part, n) in parts.items() for side in "xy"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def train_all(
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
     accelerator = large.make_accelerator()
-    arrays = subset(load(data), params.train_images, params.test_images)
+    arrays = subset(load(data), params.train_images, params.measure_images, params.test_images)
     images = Images(arrays["train_x"], arrays["train_y"], params.batch)
     settings = {"params": params.model_dump(), "runs": [run.keys for run in runs]}
     rows, curves, models = [], [], {}

@@ -1,0 +1,22 @@
+"""Tables for `dvc plots`: a column for x, a column for each line."""
+
+import pandas as pd
+
+
+def error(vit: pd.DataFrame) -> pd.DataFrame:
+    """Figure 3(b): losses against m_h, mean over seeds."""
+    sweep = vit[(vit.reading == "qk") & (vit.variant == "original")]
+    return sweep.groupby("mh")[["train_loss", "test_loss"]].mean().reset_index()
+
+
+def spectra(values: pd.DataFrame) -> pd.DataFrame:
+    """Figure 3(a): mean singular values of the first head of the last layer, for the smallest and the largest m_h."""
+    head = values[(values.reading == "qk") & (values.layer == values.layer.max()) & (values["head"] == 1)]
+    wide = head.pivot(index="k", columns="mh", values="mean")
+    ends = wide[[wide.columns.min(), wide.columns.max()]].set_axis(["smallest m_h", "largest m_h"], axis=1)
+    return ends.reset_index()
+
+
+def curve(history: pd.DataFrame) -> pd.DataFrame:
+    """Training loss of the first variant against step, mean over seeds."""
+    return history[history.variant == history.variant.iloc[0]].groupby("step").loss.mean().reset_index()

@@ -1,0 +1,23 @@
+"""With this folder on PYTHONPATH and ATTNRATE_TRACE set, every stage lists there the files it opens or renames.
+
+One line each: r or w, a tab, the path. Weights and vocabularies are opened in Rust and C++ and do not show; their paths
+are flags, which tests/test_dvc_yaml.py compares with deps and outs.
+"""
+
+import os
+import sys
+
+folder, stage = os.environ.get("ATTNRATE_TRACE"), os.environ.get("DVC_STAGE")
+if folder and stage:
+    log = os.open(os.path.join(folder, stage), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def trace(event, args):
+        if event == "open" and isinstance(args[0], (str, bytes)):
+            path, kind = args[0], "w" if (args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) else "r"
+        elif event == "os.rename":
+            path, kind = args[1], "w"
+        else:
+            return
+        os.write(log, f"{kind}\t{os.path.realpath(os.fsdecode(path))}\n".encode())
+
+    sys.addaudithook(trace)
