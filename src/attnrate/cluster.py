@@ -8,16 +8,18 @@ stages are started in the order of the DAG, so that two of them never touch the 
 import argparse
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import dask
-from distributed import Client, Future, KilledWorker, LocalCluster, get_worker, wait
+from distributed import Client, Future, LocalCluster, get_worker, wait
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 
@@ -55,9 +57,9 @@ def environment() -> dict[str, str]:
 
 
 def run_stage(name: str, root: Path, options: list[str]) -> tuple[int, str, str, float]:
-    """Exit code and output of DVC, the worker's name and the seconds."""
+    """Exit code and output of DVC, the worker's address and the seconds."""
     worker, start = get_worker(), time.perf_counter()
-    where = f"{worker.name} on {worker.address.rpartition('/')[2]}"
+    where = worker.address.rpartition("/")[2]
     if not (root / "dvc.yaml").exists():
         return 1, f"{root} is not there; the tree must be shared, under the same path on every machine", where, 0.0
     worker.log_event(TOPIC, {"stage": name, "where": where})
@@ -123,8 +125,8 @@ class Run:
         name = self.running.pop(future)
         try:
             code, output, where, seconds = future.result()
-        except KilledWorker:
-            code, output, where, seconds = 1, "every worker that tried it was lost", "no worker left", 0.0
+        except Exception as e:  # of Dask or of the worker: too many lost workers, no library there
+            code, output, where, seconds = 1, f"{type(e).__name__}: {e}", "no result", 0.0
         if code:
             print("\n".join(output.splitlines()[-TAIL:]), flush=True)
             print(f"{name}: failed after {seconds:.1f} s ({where})", flush=True)
@@ -135,17 +137,21 @@ class Run:
             self.ran += 1
 
     def check_resources(self) -> None:
-        """Say so and stop if for a while no worker has offered what a stage needs."""
+        """A stage fails if for a while no worker has offered what it needs."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         offered = {r for w in workers for r in w["resources"]}
         needed = {need(name, self.profile) for name in self.running.values()}
         self.waiting = {r: self.waiting.get(r, time.monotonic()) for r in needed - offered}
-        for resource, since in self.waiting.items():
-            names = sorted(n for n in self.running.values() if need(n, self.profile) == resource)
-            if time.monotonic() - since > self.patience:
-                raise UserError(
-                    f"no worker of {len(workers)} has offered {resource} for {self.patience:g} s, and {names[0]} needs it; "
-                    f"start one with `dask worker ADDRESS --nthreads 1 --resources {resource}=1` (docs/cluster.md)"
+        for future, name in list(self.running.items()):
+            resource = need(name, self.profile)
+            if time.monotonic() - self.waiting.get(resource, math.inf) >= self.patience:
+                future.cancel()
+                del self.running[future]
+                self.failed.append(name)
+                print(
+                    f"{name}: needs {resource}, which none of {len(workers)} workers offered for {self.patience:g} s; "
+                    f"start one with `dask worker ADDRESS --nthreads 1 --resources {resource}=1` (docs/cluster.md)",
+                    flush=True,
                 )
 
     def go(self) -> None:
@@ -157,6 +163,8 @@ class Run:
                 ended = wait(list(self.running), timeout=5, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 continue
+            except CancelledError:
+                raise UserError("the scheduler is gone; start it again, and the same command goes on") from None
             for future in ended:
                 self.finish(future)
             self.submit()
@@ -181,7 +189,7 @@ def plan(root: Path, targets: list[str]) -> dict[str, set[str]]:
             raise UserError(str(e)) from None
         found: dict[str, set[str]] = {}
         while todo:
-            stage = todo.pop()
+            stage = todo.pop(0)
             if stage.addressing not in found:
                 upstream = list(repo.index.graph.successors(stage))
                 found[stage.addressing] = {s.addressing for s in upstream}
@@ -195,11 +203,11 @@ def connect(stack: ExitStack, scheduler: str | None, workers: int | None, thread
             return stack.enter_context(Client(scheduler, timeout=10))
         except OSError as e:
             raise UserError(f"--scheduler {scheduler}: no Dask scheduler answers ({e})") from None
-    workers = workers or max(1, len(os.sched_getaffinity(0)) // threads)
+    workers = workers or max(1, os.cpu_count() // threads)
     cluster = stack.enter_context(
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None,
-            worker_dashboard_address=None, silence_logs=logging.CRITICAL, resources={"CPU": 1},
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=":0",
+            silence_logs=logging.CRITICAL, resources={"CPU": 1},
         )
     )  # fmt: skip
     return stack.enter_context(Client(cluster))
@@ -222,12 +230,13 @@ def main(argv: list[str] | None = None) -> None:
                         help="how long to wait for a worker that offers what a stage needs (default: 60)")  # fmt: skip
     args = parser.parse_args(argv)
     root, start = Path.cwd(), time.perf_counter()
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is said here
     try:
-        params = config.read(root / "params.yaml")
+        params = config.load(root / "params.yaml", ("profile", "threads"), {})
         upstream = plan(root, args.stages)
         with ExitStack() as stack:
-            client = connect(stack, args.scheduler, args.workers, params["threads"])
-            run = Run(client, root, upstream, params["profile"], args.allow_missing, args.patience)
+            client = connect(stack, args.scheduler, args.workers, params.threads)
+            run = Run(client, root, upstream, params.profile, args.allow_missing, args.patience)
             run.go()
     except UserError as e:
         sys.exit(f"cluster: {e}")
