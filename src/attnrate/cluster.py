@@ -27,7 +27,6 @@ from attnrate import leash
 from attnrate.core import config
 from attnrate.core.stage import UserError
 
-TOPIC = "attnrate"
 TAIL = 30  # lines of a failed stage that are shown
 
 
@@ -62,7 +61,7 @@ def run_stage(name: str, root: Path, options: list[str]) -> tuple[int, str, str,
     where = worker.address.rpartition("/")[2]
     if not (root / "dvc.yaml").exists():
         return 1, f"{root} is not there; the tree must be shared, under the same path on every machine", where, 0.0
-    worker.log_event(TOPIC, {"stage": name, "where": where})
+    worker.log_event(str(root), {"stage": name, "where": where})
     command = ["--wait-for-lock", "repro", "--single-item", *options, name]
     forget(root, " ".join(command))
     process = subprocess.Popen(
@@ -83,7 +82,7 @@ def need(name: str, profile: str) -> str:
 
 @dataclass
 class Run:
-    """Stages by name: upstream of each, those still to look at, those that run, and how the others ended."""
+    """One call of this program, with stages by name."""
 
     client: Client
     root: Path
@@ -95,13 +94,13 @@ class Run:
     done: set[str] = field(default_factory=set)
     ran: int = 0
     failed: list[str] = field(default_factory=list)
-    starts: dict[str, int] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)  # those that started
     waiting: dict[str, float] = field(default_factory=dict)  # resource that no worker offers: since when
 
     def started(self, event: tuple[float, dict]) -> None:
         name, where = event[1]["stage"], event[1]["where"]
-        again = " again, its worker was lost" if name in self.starts else ""
-        self.starts[name] = self.starts.get(name, 0) + 1
+        again = " again, its worker was lost" if name in self.seen else ""
+        self.seen.add(name)
         print(f"{name}: started{again} ({where})", flush=True)
 
     def submit(self) -> None:
@@ -155,7 +154,7 @@ class Run:
                 )
 
     def go(self) -> None:
-        self.client.subscribe_topic(TOPIC, self.started)
+        self.client.subscribe_topic(str(self.root), self.started)
         self.submit()
         while self.running:
             self.check_resources()
@@ -168,7 +167,7 @@ class Run:
             for future in ended:
                 self.finish(future)
             self.submit()
-        self.client.unsubscribe_topic(TOPIC)
+        self.client.unsubscribe_topic(str(self.root))
 
 
 def out_of_date(root: Path, names: list[str], allow_missing: bool) -> set[str]:
