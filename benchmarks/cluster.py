@@ -1,0 +1,77 @@
+"""Two models of the laptop's ViT sweep: one after the other with two threads, or side by side with one (60 s).
+
+python benchmarks/cluster.py          # models an hour of both; the images are random, only their shape matters
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from attnrate.core import config
+from attnrate.data.view import View
+from attnrate.models import vit as models
+from attnrate.schemas.vit import Vit
+from attnrate.training import large, vit
+
+PARAMS = Path(__file__).resolve().parents[1] / "params.yaml"
+STEPS, WARM, MH, REPEATS = 80, 5, 8, 2
+
+
+def load() -> Vit:
+    return config.check(Vit, config.read(PARAMS)["vit"], PARAMS)
+
+
+def train(threads: int) -> None:
+    """A few steps to warm up, a line on standard input, STEPS steps of the sweep's training; prints their seconds."""
+    torch.set_num_threads(threads)
+    p, rng = load(), np.random.default_rng(0)
+    x = rng.integers(0, 256, (STEPS * p.batch, p.image_size, p.image_size, 3), dtype=np.uint8)
+    images, loss = vit.Images(x, rng.integers(0, 10, len(x)), p.batch), vit.loss(View(p.image_size), p.smoothing)
+
+    def run(steps: int) -> float:
+        recipe = vit.recipe(p.model_copy(update={"max_steps": steps}), p.train_images, "full")
+        model = models.make(p, "qk", MH, seed=0)
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            large.train(model, images, loss, recipe, seed=0, checkpoint=Path(folder) / "run.safetensors")
+            return time.perf_counter() - start
+
+    run(WARM)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(run(STEPS))
+
+
+def together(processes: int, threads: int) -> float:
+    """Seconds of several trainings side by side, from one signal to the last end."""
+    command = [sys.executable, __file__, str(threads)]
+    running = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+    ]
+    for process in running:
+        process.stdout.readline()
+    for process in running:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return max(float(process.communicate()[0]) for process in running)
+
+
+def main() -> None:
+    p = load()
+    whole = p.train_images // p.batch * p.epochs / STEPS  # a real training takes so many times the steps
+    times = [(2 * together(1, 2), together(2, 1)) for _ in range(REPEATS)]  # in turn, for a machine that is not idle
+    best = [min(t) for t in zip(*times, strict=True)]
+    for name, seconds in zip(("one after the other, 2 threads", "side by side, 1 thread each"), best, strict=True):
+        print(
+            f"{name:32s} {seconds / STEPS * 1e3:4.0f} ms a step of both   {2 * 3600 / (seconds * whole):4.0f} models an hour"
+        )
+    print(f"gain {best[0] / best[1]:.2f}x")
+
+
+if __name__ == "__main__":
+    train(int(sys.argv[1])) if len(sys.argv) > 1 else main()
