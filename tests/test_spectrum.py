@@ -26,7 +26,7 @@ from attnrate.spectrum import OUTS, spectrum
 from tests.conftest import NOWHERE, ROOT
 
 WORDS = "[PAD] [UNK] [CLS] a b c d e f g h".split()
-LINES = ["a b c", "", "a b c d e f g h a b c d", "h g f", "[PAD]x b a c d e f g h h a a", "c"]
+LINES = ["a b c", "", "a b c d e f g h a b c d", "h g f", "x b a c d e f g h h a a", "c"]
 SMALL = {"vocab_size": len(WORDS), "pad_token_id": 0}
 BERT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
 CONFIGS = {
@@ -210,9 +210,8 @@ def test_a_bias_a_pooling_and_a_mask_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (lambda: SwinTransformer(32, 2, embed_dim=8, depths=(1,), num_heads=(2,), window_size=4), "WindowAttention, whose queries"),
+        (lambda: SwinTransformer(32, 2, embed_dim=8, depths=(1,), num_heads=(2,), window_size=4), "WindowAttention, which takes a softmax of its own"),
         (lambda: Xcit(32, 8, embed_dim=16, depth=1, num_heads=2), "XCA, which takes a softmax of its own"),
-        (lambda: timm.models.DaVit(depths=(1,), embed_dims=(8,), num_heads=(2,), num_classes=2, img_size=32), "WindowAttention|ChannelAttention"),
         (lambda: nn.Sequential(nn.Conv2d(3, 8, 8, 8), nn.Flatten(2), nn.TransformerEncoderLayer(16, 2, 8, batch_first=True)), "MultiheadAttention"),
     ],
 )  # fmt: skip
@@ -220,6 +219,13 @@ def test_attention_that_is_not_understood_is_refused_by_its_class(model, says):
     with pytest.raises(UserError, match=says) as e:
         measure(model(), [torch.randn(2, 3, 32, 32)])
     assert "supported is full attention between tokens" in str(e.value)
+
+
+def test_channels_are_not_taken_for_tokens():
+    model = Xcit(32, 8, embed_dim=16, depth=1, num_heads=2)
+    model.blocks[0].attn.fused_attn = True
+    with pytest.raises(UserError, match=r"blocks\.0\.attn is a XCA, which attends between channels"):
+        measure(model, [torch.randn(2, 3, 32, 32)])
 
 
 def test_broken_weights_and_no_attention_are_refused():
@@ -230,7 +236,7 @@ def test_broken_weights_and_no_attention_are_refused():
     with pytest.raises(UserError, match="no self-attention that can be seen"):
         measure(timm.create_model("test_resnet"), [torch.randn(2, 3, 64, 64)])
     with pytest.raises(UserError, match="forward pass failed"):
-        measure(model, [torch.randn(2, 3, 48, 48)])
+        measure(timm.create_model("test_vit"), [torch.randn(2, 4, 32, 32)])
 
 
 def test_the_command_writes_everything_and_the_same_bytes_again(tmp_path, pictures):
@@ -294,7 +300,9 @@ def mistakes(tmp_path, pictures, lines):
     weights = dict(transformers.BertForMaskedLM.from_pretrained(tmp_path / "bert").state_dict())
     del weights["bert.encoder.layer.0.attention.self.key.weight"]
     save_file({k: v.clone() for k, v in weights.items()}, tmp_path / "lacking" / "model.safetensors", {"format": "pt"})
-    transformers.DebertaV2Config(**SMALL, **BERT).save_pretrained(tmp_path / "deberta")
+    transformers.BloomModel(transformers.BloomConfig(**SMALL, hidden_size=16, n_layer=1, n_head=2)).save_pretrained(
+        tmp_path / "bloom"
+    )
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
     return tmp_path
@@ -320,7 +328,7 @@ def mistakes(tmp_path, pictures, lines):
         ("test_vit --random 2 --weights other.safetensors", r"other\.safetensors: these are not the weights of test_vit"),
         ("test_vit --random 2 --weights shape.safetensors", "these are not the weights of test_vit .*size mismatch"),
         ("lacking --random 2", r"lacking: its weights lack encoder\.layer\.0\.attention\.self\.key\.weight \(1 in all\)"),
-        ("deberta --random 2", "DebertaV2Model does not support .*; supported is full attention"),
+        ("bloom --random 2", "BloomModel does not support .*; supported is full attention"),
         ("test_resnet --random 2", "no self-attention that can be seen"),
         ("test_vit", "give one kind of inputs"),
         ("test_vit --random 2 --images pictures", "give one kind of inputs"),

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from attnrate.core.stage import UserError
 
 SOFTMAX = {F.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
-CHANNELS = {"ChannelAttention", "ChannelAttentionV2"}  # of timm's DaViT: scores between channels, not tokens
+CHANNELS = {"XCA"}  # timm's XCiT, which may pass channels to the same function as if they were tokens
 SUPPORTED = "supported is full attention between tokens through torch's scaled_dot_product_attention, as in ViT, DeiT, BEiT, EVA, DINOv2, CLIP, BERT, RoBERTa, GPT-2, Llama, BART and Marian"
 
 
@@ -99,7 +99,7 @@ class Catch(TorchFunctionMode):
             names.append(self.running[-1][0])
 
     def refuse(self, why: str) -> None:
-        name, module = self.running[-1]
+        name, module = next(pair for pair in reversed(self.running) if not isinstance(pair[1], nn.Softmax))
         raise UserError(f"{name or 'the model'} is a {type(module).__qualname__}, {why}; {SUPPORTED}")
 
 
