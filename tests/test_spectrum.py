@@ -151,6 +151,8 @@ def test_texts_give_the_singular_values_of_scores_formed_in_full(name, tmp_path,
             )
             assert (table(found.spectra, layer, "n")[:, k] == len(those)).all()
     assert found.inputs == 5
+    notes = json.loads((tmp_path / "out" / "provenance.json").read_text())["notes"]
+    assert "fits and figures stop at k = 1, since the shortest input has no more tokens" in notes
     masked = any("masked" in note for note in found.notes)
     assert masked == (name in ("gpt2", "llama"))
 

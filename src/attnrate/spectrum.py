@@ -77,6 +77,9 @@ def _free(out: Path) -> Path:
 
 def provenance(model: str, loaded: Loaded, about: dict, measured: Measured, normalisation: str) -> dict:
     notes = [f"{what}: {_names(names)}" for what, names in measured.notes.items()]
+    full = measured.spectra.k[measured.spectra.n == measured.inputs].max()
+    if full < measured.spectra.k.max():
+        notes.append(f"fits and figures stop at k = {full}, since the shortest input has no more tokens")
     packages = ("attnrate", "torch", "timm", "transformers", "numpy", "pillow")
     return {
         "model": model,
@@ -95,7 +98,8 @@ def _names(names: list[str]) -> str:
 
 def _write(out: Path, measured: Measured, normalisation: str, origin: dict) -> None:
     laws = fits(measured)
-    title = f"{origin['model']}, weights {origin['weights']['source']}, {measured.inputs} inputs"
+    source = origin["weights"]["source"]
+    title = f"{origin['model']}{'' if source == origin['model'] else f', weights {source}'}, {measured.inputs} inputs"
     out.parent.mkdir(parents=True, exist_ok=True)
     with chdir(out.parent):  # drafts stand beside the folder, on the same disk
         with files.atomic(out.name) as draft:

@@ -64,11 +64,15 @@ class Catch(TorchFunctionMode):
             if args[0].shape[0] == args[1].shape[0]:
                 self.refuse("which is torch.nn.MultiheadAttention")
             self.note("not counted: queries and keys are of different number (pooling or cross-attention)")
-        elif func in SOFTMAX and args[0].dim() > 2:
+        elif func in SOFTMAX and (args[0] if args else kwargs["input"]).dim() > 2:
             self.refuse("which takes a softmax of its own")
         return func(*args, **kwargs)
 
-    def attention(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False) -> None:
+    def attention(
+        self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    ) -> None:
+        """The arguments of scaled_dot_product_attention."""
+        q, k = query, key
         name, module = self.running[-1]
         if type(module).__name__ in CHANNELS:
             self.refuse("which attends between channels")

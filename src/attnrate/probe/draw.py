@@ -24,7 +24,10 @@ def violins(measured: Measured, normalisation: str, title: str) -> plt.Figure:
         ax.set_axisbelow(True)
         ax.set_title(f"first head, {layer} layer")
         ax.set_xlabel(f"k, of {measured.violins[layer].shape[1]}")
-        ax.set_xticks([k for k in (1, 2, 4, 8, 12, 16, 20, 24, 28, 32) if k <= values.shape[1]])
+        shown = values.shape[1]
+        ax.set_xticks(
+            range(1, shown + 1) if shown < 12 else [k for k in (1, 4, 8, 12, 16, 20, 24, 28, 32) if k <= shown]
+        )
     low, high = axes[0].get_ylim()
     ticks = [d * 10.0**e for e in range(int(low) - 1, int(high) + 2) for d in ((1, 2, 5) if high - low < 3 else (1,))]
     ticks = [t for t in ticks if low <= np.log10(t) <= high]
