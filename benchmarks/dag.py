@@ -1,0 +1,54 @@
+"""The whole DAG: seconds of a `dvc repro` that has nothing to do, and what a full run costs outside its stages."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import ROOT, Row
+
+
+def overhead(log: Path, wall: float) -> float:
+    """Percent of the wall seconds of a run that its stages do not account for; the log is the run's .timings.jsonl."""
+    inside = sum(json.loads(line)["seconds"] for line in log.read_text().splitlines())
+    return 100 * (1 - inside / wall)
+
+
+def noop(repeats: int) -> float:
+    """Median seconds of `dvc repro --dry --allow-missing` in a fresh clone: every stage is read and compared."""
+    bin_folder = Path(sys.executable).parent
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "DVC_"))}
+    env["PATH"] = f"{bin_folder}{os.pathsep}{env['PATH']}"
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "--quiet", "--local", ROOT, clone], check=True, env=env)
+        times = []
+        for _ in range(repeats + 1):  # the first fills DVC's own cache
+            start = time.perf_counter()
+            subprocess.run(
+                ["dvc", "repro", "--dry", "--allow-missing"], cwd=clone, env=env, check=True, capture_output=True
+            )
+            times.append(time.perf_counter() - start)
+    return float(np.median(times[1:]))
+
+
+def run(quick: bool, log: Path | None = None, wall: float | None = None) -> Iterator[Row]:
+    stages = sum(1 for line in (ROOT / "dvc.lock").read_text().splitlines() if line.startswith("    cmd:"))
+    yield Row(
+        "`dvc repro` with nothing to do",
+        "",
+        None if quick else noop(3),
+        4.0,
+        "≤",
+        "s",
+        note=f"{stages} stages, fresh clone",
+    )
+    share = overhead(log, wall) if log and wall else None
+    note = f"{wall:.0f} s in all" if share is not None else "give `--log FILE --wall SECONDS` of a full run"
+    yield Row("time outside the stages, full laptop run", "", share, 10.0, "≤", "%", note=note)
