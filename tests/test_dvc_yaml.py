@@ -84,6 +84,18 @@ def test_small_outs_are_in_git_and_weights_in_the_cache(stage):
             assert not in_git, f"{path} should be cached, not in git"
 
 
+@each_stage
+def test_every_result_has_a_record_and_the_record_a_data_set(stage):
+    """core/record.py reads the profile and the name of the data set from the declared parameters."""
+    record = stage.flags.get("record")
+    results = [out for out in stage.outs if out.startswith(("data/", "reports/results/"))]
+    assert bool(record) == bool(results)
+    if record:
+        assert "profile" in stage.params and stage.outs[record] == {"cache": False}
+        for head, key in (("vit", "vit.data"), ("translation", "translation.corpus")):
+            assert key in stage.params or not any(p.startswith(f"{head}.") for p in stage.params)
+
+
 def test_an_aggregator_depends_on_no_folder_of_cached_outs():
     """In a clone without cache DVC would take the folder's .gitignore for the data."""
     cached = [out for s in STAGES.values() for out, options in s.outs.items() if options.get("cache", True)]

@@ -1,18 +1,27 @@
 """Files that are whole or not there: written in .scratch/, then moved into place. Same content, same bytes."""
 
+import glob
 import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from safetensors import SafetensorError
+
+from attnrate.core.stage import UserError
 
 SCRATCH = Path(".scratch")
+RESTORE = "`dvc checkout` restores it"
+DAMAGED = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
+           SafetensorError)  # fmt: skip
 
 
 @contextmanager
@@ -20,7 +29,12 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """A path to write to (a file or a new directory) that becomes `path` only when the block ends well."""
     path = Path(path)
     SCRATCH.mkdir(exist_ok=True)
-    draft = SCRATCH / f"{path.name}.{os.getpid()}"
+    name = "-".join(part for part in path.parts if part != path.anchor)
+    for left in SCRATCH.glob(
+        f"{glob.escape(name)}.draft*"
+    ):  # by a run that was killed: an out has one writer at a time
+        _remove(left)
+    draft = SCRATCH / f"{name}.draft{os.getpid()}"
     try:
         yield draft
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,10 +42,14 @@ def atomic(path: str | Path) -> Iterator[Path]:
             shutil.rmtree(path)
         os.replace(draft, path)
     finally:
-        if draft.is_dir():
-            shutil.rmtree(draft)
-        else:
-            draft.unlink(missing_ok=True)
+        _remove(draft)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def significant(value: Any, digits: int = 6) -> Any:
@@ -55,6 +73,38 @@ def read_json(path: str | Path) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
+@contextmanager
+def reading(path: str | Path, remedy: str = RESTORE) -> Iterator[None]:
+    """Whatever is wrong with the file at path is told in one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except DAMAGED as e:
+        why = " ".join(str(e).split())
+        raise UserError(f"{path}: cannot be read ({why[:200] or type(e).__name__}); {remedy}") from None
+
+
+def read_npz(path: str | Path, remedy: str = RESTORE) -> dict[str, np.ndarray]:
+    """Every array of an npz file, all numbers finite; nothing is ever unpickled."""
+    with reading(path, remedy), open(path, "rb") as f, np.load(f, allow_pickle=False) as z:
+        arrays = {name: z[name] for name in z.files}
+        if wrong := [n for n, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]:
+            raise ValueError(f"{', '.join(wrong)}: numbers that are not finite")
+    return arrays
+
+
+def read_weights(path: str | Path) -> dict:
+    """Every tensor of a safetensors file, all numbers finite."""
+    from safetensors.torch import load_file  # two seconds that figures need not pay
+
+    with reading(path):
+        tensors = load_file(path)
+        if wrong := [n for n, t in tensors.items() if not t.isfinite().all()]:
+            raise ValueError(f"{', '.join(wrong)}: weights that are not finite")
+    return tensors
+
+
 def write_csv(path: str | Path, table: pd.DataFrame) -> None:
     with atomic(path) as draft:
         table.to_csv(draft, index=False, float_format="%.6g", lineterminator="\n")
@@ -63,3 +113,14 @@ def write_csv(path: str | Path, table: pd.DataFrame) -> None:
 def write_text(path: str | Path, text: str) -> None:
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def write_weights(path: str | Path, tensors: Mapping[str, Any], state: str | None = None) -> None:
+    """A safetensors file, with `state` as its metadata; what it could not write is an OSError, as for any file."""
+    from safetensors import SafetensorError  # torch comes with it
+    from safetensors.torch import save_file
+
+    try:
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, path, state and {"state": state})
+    except SafetensorError as e:
+        raise OSError(f"{path}: {e}") from None

@@ -1,9 +1,11 @@
-"""The run of a stage: flags in, parameters checked, seconds and memory logged, errors in one line."""
+"""The run of a stage: flags in, parameters checked, its record written, seconds and memory logged, errors in one line."""
 
 import argparse
+import ctypes
 import json
 import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,9 +30,9 @@ def run(
 ) -> None:
     """Call main(cfg, args): cfg holds the declared params, args the paths `inputs` and `outs` and the `flags`.
 
-    A flag lists its choices, or is None where any value will do.
+    A flag lists its choices, or is None where any value will do. An out `record` is written here: core/record.py.
     """
-    from attnrate.core import config  # config needs UserError
+    from attnrate.core import config, files, record  # config needs UserError
 
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     if params:
@@ -41,7 +43,9 @@ def run(
         parser.add_argument(f"--{name}", choices=choices, required=True)
     args = parser.parse_args()
     name = os.environ.get("DVC_STAGE", Path(sys.argv[0]).stem)
+    first = os.environ.get("RANK", "0") == "0"  # of the processes of `accelerate launch` or torchrun
     start = time.perf_counter()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop is a Ctrl-C
     try:
         for path in (getattr(args, i) for i in inputs):
             if not path.exists():
@@ -50,13 +54,22 @@ def run(
         if "threads" in params:
             _set_threads(cfg.threads)
         main(cfg, args)
+        if "record" in outs and first:
+            chosen = {flag: getattr(args, flag.replace("-", "_")) for flag in flags or ()}
+            files.write_json(args.record, record.make(name, cfg, sections or {}, chosen))
     except UserError as e:
         sys.exit(f"{name}: {e}")
     except FileNotFoundError as e:
         sys.exit(f"{name}: {e.filename} is missing; `dvc repro {name}` makes it, `dvc checkout` restores it")
-    except KeyboardInterrupt:
-        sys.exit(f"\n{name}: interrupted, nothing was written; `dvc repro` starts it again")
-    _log(name, time.perf_counter() - start)
+    except OSError as e:
+        where = f"{e.filename}: " if e.filename else ""
+        sys.exit(f"{name}: {where}{e.strerror or e}; no out is half-written: put that right, then `dvc repro`")
+    except MemoryError as e:
+        sys.exit(f"{name}: out of memory ({e}); make its batches, models or evaluation sets smaller in params.yaml")
+    except KeyboardInterrupt as e:
+        sys.exit(f"{name}: interrupted, no out is half-written; `dvc repro` {str(e) or 'starts this stage again'}")
+    if first:
+        _log(name, time.perf_counter() - start)
 
 
 def _set_threads(threads: int) -> None:
@@ -64,6 +77,11 @@ def _set_threads(threads: int) -> None:
 
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # with NaN, for code that reads before it writes
+    if sys.platform == "linux":  # keep freed memory: giving it back costs page faults at every step
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 def _log(name: str, seconds: float) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import MarianMTModel
 
@@ -30,6 +29,10 @@ class Pairs:
         if len(self.lengths) and self.lengths.max() > budget:
             raise UserError(
                 f"translation.batch_tokens = {budget} is less than the longest sentence, {self.lengths.max()} tokens"
+            )
+        if len(self.lengths) and self.lengths.max() > seq2seq.POSITIONS:
+            raise UserError(
+                f"the longest sentence has {self.lengths.max()} tokens, the model {seq2seq.POSITIONS} positions; cut it in dev or test"
             )
 
     def order(self, rng: np.random.Generator) -> list[np.ndarray]:
@@ -181,5 +184,5 @@ def train_all(
             with files.atomic(weights) as draft:
                 draft.mkdir()
                 for run_name, state in models.items():
-                    save_file(state, draft / f"{run_name}.safetensors")
+                    files.write_weights(draft / f"{run_name}.safetensors", state)
         accelerator.wait_for_everyone()
