@@ -20,8 +20,8 @@ def overhead(log: Path, wall: float) -> float:
     return 100 * (1 - inside / wall)
 
 
-def noop(repeats: int) -> float:
-    """Median seconds of `dvc repro --dry --allow-missing` in a fresh clone: every stage is read and compared."""
+def noop(repeats: int) -> tuple[float, int]:
+    """`dvc repro --dry --allow-missing` in a fresh clone, which reads and compares every stage: median seconds, stale stages."""
     bin_folder = Path(sys.executable).parent
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "DVC_"))}
     env["PATH"] = f"{bin_folder}{os.pathsep}{env['PATH']}"
@@ -31,24 +31,23 @@ def noop(repeats: int) -> float:
         times = []
         for _ in range(repeats + 1):  # the first fills DVC's own cache
             start = time.perf_counter()
-            subprocess.run(
-                ["dvc", "repro", "--dry", "--allow-missing"], cwd=clone, env=env, check=True, capture_output=True
+            done = subprocess.run(
+                ["dvc", "repro", "--dry", "--allow-missing"],
+                cwd=clone,
+                env=env,
+                check=True,
+                capture_output=True,
+                text=True,
             )
             times.append(time.perf_counter() - start)
-    return float(np.median(times[1:]))
+    return float(np.median(times[1:])), done.stdout.count("Running stage")
 
 
 def run(quick: bool, log: Path | None = None, wall: float | None = None) -> Iterator[Row]:
     stages = sum(1 for line in (ROOT / "dvc.lock").read_text().splitlines() if line.startswith("    cmd:"))
-    yield Row(
-        "`dvc repro` with nothing to do",
-        "",
-        None if quick else noop(3),
-        4.0,
-        "≤",
-        "s",
-        note=f"{stages} stages, fresh clone",
-    )
+    elapsed, stale = (None, 0) if quick else noop(3)
+    note = f"{stages} stages, fresh clone" + (f", {stale} of them stale" if stale else "")
+    yield Row("`dvc repro` with nothing to do", "", elapsed, 4.0, "≤", "s", note=note)
     share = overhead(log, wall) if log and wall else None
     note = f"{wall:.0f} s in all" if share is not None else "give `--log FILE --wall SECONDS` of a full run"
     yield Row("time outside the stages, full laptop run", "", share, 10.0, "≤", "%", note=note)

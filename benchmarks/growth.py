@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import yaml
+from matplotlib.ticker import LogLocator
 
 from attnrate.analysis.powerlaw import loglog_slope
 from attnrate.analysis.spectra import singular_values
@@ -155,6 +156,8 @@ def draw(curves: list[Curve], out: Path) -> None:
                     ax.loglog(np.array(curve.sizes) / curve.sizes[0], values / values[0], "o-", label=curve.path)
             ax.loglog([1, 8], [1, 8], ":", color="0.5", lw=1, label="linear")
             ax.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+            ax.yaxis.set_major_locator(LogLocator(base=2))
+            ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
             ax.minorticks_off()
         axes[0, column].set_title(panel)
         axes[1, column].set_xlabel("size over the smallest")
