@@ -1,44 +1,53 @@
-"""Singular values of attention matrices: m_h-sized factors against torch.linalg.svdvals at τ = 197 (10 s).
+"""Singular values of attention matrices: m_h-sized factors against torch.linalg.svdvals on the scores at τ = 197."""
 
-python benchmarks/spectra.py          # needs ≥ 20x at m_h ≤ 16 and ≥ 6x at 64, to 1e-5 of the largest value
-"""
+from collections.abc import Iterator
 
-import os
-import time
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in every stage
 import torch
 
 from attnrate.analysis.spectra import singular_values
+from attnrate.analysis.vit_spectra import measure
+from attnrate.models import vit
+from benchmarks.common import Row, alternate, as_stage, ratio
+from benchmarks.memory import peak
 
-FLOORS = {1: 20, 4: 20, 16: 20, 32: 6, 64: 6}
-
-
-def seconds(call, repeats: int = 7) -> float:
-    """Least processor time of several runs, after one to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
+GOALS = {1: 20, 4: 20, 16: 20, 32: 6, 64: 6}
+TOKENS = 197
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def run(quick: bool) -> Iterator[Row]:
+    matrices, repeats = (2, 1) if quick else (96, 7)
     g = torch.Generator().manual_seed(0)
-    print("m_h   svdvals (ms)   factors (ms)   ratio   needed   difference")
-    for mh, floor in FLOORS.items():
-        q, k = torch.randn(2, 96, 197, mh, generator=g)
-        dense = seconds(lambda q=q, k=k: torch.linalg.svdvals(q @ k.mT))
-        ours = seconds(lambda q=q, k=k: singular_values(q, k))
+    for mh, goal in GOALS.items():
+        q, k = torch.randn(2, matrices, TOKENS, mh, generator=g)
+        with as_stage():
+            times = alternate(
+                {
+                    "theirs": lambda q=q, k=k: torch.linalg.svdvals(q @ k.mT),
+                    "ours": lambda q=q, k=k: singular_values(q, k),
+                },
+                repeats,
+            )
         exact = torch.linalg.svdvals(q.double() @ k.double().mT)
-        difference = ((singular_values(q, k) - exact[:, :mh]).abs().amax(-1) / exact[:, 0]).max()
-        print(
-            f"{mh:3d}   {dense * 1e3:12.1f}   {ours * 1e3:12.2f}   {dense / ours:4.0f}x   {floor:5d}x   {difference:.0e}"
-        )
+        error = ((singular_values(q, k) - exact[:, :mh]).abs().amax(-1) / exact[:, 0]).max().item()
+        name = f"spectra of {matrices} matrices, m_h = {mh}"
+        yield ratio(name, "`torch.linalg.svdvals(q @ k.mT)`", times["ours"], times["theirs"], goal)
+        yield Row(f"{name}: error", "double precision, over the largest value", 1e6 * error, 10, "≤", "e-6")
+    yield from memory(quick)
 
 
-if __name__ == "__main__":
-    main()
+def memory(quick: bool) -> Iterator[Row]:
+    """Peak memory of the stage's own loop on 8 times the images."""
+    few = 16 if quick else 64
+    model = vit.build("qk", 16, image_size=32, patch=4, width=64, depth=4, heads=2, mlp_ratio=2.0)
+    images = torch.zeros(8 * few, 3, 32, 32)
+    torch.manual_seed(0)
+    images.normal_()
+    with as_stage():
+        for _ in range(2):  # the first warms up
+            grown = [
+                peak(lambda n=n: measure(model, images[:n], lambda x: x, "tokens", chunk=few)) for n in (few, 8 * few)
+            ]
+    note = f"{grown[0] / 2**20:.0f} MB and {grown[1] / 2**20:.0f} MB"
+    yield Row(
+        f"spectra: peak memory, {8 * few} images over {few}", "", grown[1] / max(grown[0], 1), 1.1, "≤", "x", note=note
+    )

@@ -1,46 +1,108 @@
-"""Training throughput of our ViT against timm's own at the same shape, one thread (60 s).
+"""A ViT training step on two threads: ours, through the project's loop, against the models and the loop of a user."""
 
-python benchmarks/vit.py          # needs ≥ 1.0x at m_h = D, where both do the same work; less m_h is faster
-"""
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import time
-
+import numpy as np
 import torch
 import torch.nn.functional as F
+import torchvision
+import yaml
 from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+from transformers import ViTConfig, ViTForImageClassification
 
+from attnrate.data.view import View
 from attnrate.models import vit
-
-SHAPE = {"image_size": 32, "patch": 4, "width": 64, "depth": 4, "heads": 2, "mlp_ratio": 2.0}
-BATCH, REPEATS = 64, 15
-
-
-def step(model, optimiser, x, y) -> float:
-    """Processor seconds of one training step."""
-    start = time.process_time()
-    optimiser.zero_grad()
-    F.cross_entropy(model(x), y).backward()
-    optimiser.step()
-    return time.process_time() - start
+from attnrate.training import large
+from attnrate.training.vit import Images, loss
+from benchmarks.common import ROOT, Row, alternate, as_stage, ratio
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+class HuggingFace(nn.Module):
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.inner = ViTForImageClassification(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x).logits
+
+
+def peers(p: dict) -> dict[str, nn.Module]:
+    """The same shape from three libraries, dropout off as in ours."""
+    hidden = int(p["width"] * p["mlp_ratio"])
+    return {
+        "timm": VisionTransformer(
+            img_size=p["image_size"], patch_size=p["patch"], num_classes=10, embed_dim=p["width"], depth=p["depth"],
+            num_heads=p["heads"], mlp_ratio=p["mlp_ratio"],
+        ),
+        "torchvision": torchvision.models.VisionTransformer(
+            p["image_size"], p["patch"], p["depth"], p["heads"], p["width"], hidden, num_classes=10
+        ),
+        "transformers": HuggingFace(ViTConfig(
+            image_size=p["image_size"], patch_size=p["patch"], hidden_size=p["width"], num_hidden_layers=p["depth"],
+            num_attention_heads=p["heads"], intermediate_size=hidden, num_labels=10, hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )),
+    }  # fmt: skip
+
+
+def script(model: nn.Module, images: Images, steps: int, p: dict) -> Callable[[], None]:
+    """What a user would write: AdamW, clipping, mirrored batches."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=p["lr"], weight_decay=p["weight_decay"], fused=True)
+    view, generator = View(p["image_size"]), torch.Generator().manual_seed(0)
+
+    def call() -> None:
+        model.train()
+        for index in images.order(np.random.default_rng(0))[:steps]:
+            batch = images.batch(index, generator)
+            optimiser.zero_grad()
+            F.cross_entropy(model(view(batch["x"])), batch["y"]).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), p["clip"])
+            optimiser.step()
+
+    return call
+
+
+def project(mh: int, images: Images, steps: int, p: dict, folder: Path) -> Callable[[], None]:
+    """The loop of stages/train_vit.py, without its checkpoints."""
+    shape = {k: p[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
+    model = vit.build("qk", mh, **shape)
+    recipe = large.Recipe(
+        steps=steps,
+        lr=p["lr"],
+        schedule=p["schedule"],
+        weight_decay=p["weight_decay"],
+        clip=p["clip"],
+        checkpoint=10**9,
+    )
+
+    def call() -> None:
+        with as_stage():
+            checkpoint = folder / "last"  # large.train leaves one at the end
+            large.train(model, images, loss(View(p["image_size"]), 0.0), recipe, seed=0, checkpoint=checkpoint)
+            checkpoint.unlink(missing_ok=True)
+
+    return call
+
+
+def run(quick: bool) -> Iterator[Row]:
+    p = yaml.safe_load((ROOT / "params.yaml").read_text())["vit"]
+    steps, repeats, batch = (1, 1, 8) if quick else (10, 7, p["batch"])
+    rng = np.random.default_rng(0)
+    images = Images(
+        rng.integers(0, 256, (batch * steps, 32, 32, 3), np.uint8), rng.integers(0, 10, batch * steps, np.uint8), batch
+    )
+    size = p["width"] // p["heads"]
     torch.manual_seed(0)
-    x, y = torch.randn(BATCH, 3, 32, 32), torch.randint(0, 10, (BATCH,))
-    models = {"timm": VisionTransformer(
-        img_size=32, patch_size=4, num_classes=10, embed_dim=64, depth=4, num_heads=2, mlp_ratio=2.0
-    )}  # fmt: skip
-    models |= {f"ours, m_h = {mh}": vit.build("qk", mh, **SHAPE) for mh in (32, 16, 8, 1)}
-    optimisers = {name: torch.optim.AdamW(m.parameters(), fused=True) for name, m in models.items()}
-    times = {name: [] for name in models}
-    for _ in range(REPEATS):  # in turn, so that other work on the machine hits all alike
-        for name, model in models.items():
-            times[name].append(step(model, optimisers[name], x, y))
-    best = {name: min(t) for name, t in times.items()}
-    for name, seconds in best.items():
-        print(f"{name:15s} {BATCH / seconds:6.0f} images/s   {best['timm'] / seconds:.2f}x")
-
-
-if __name__ == "__main__":
-    main()
+    with TemporaryDirectory() as folder:
+        calls = {name: script(model, images, steps, p) for name, model in peers(p).items()}
+        names = list(calls)
+        calls |= {mh: project(mh, images, steps, p, Path(folder)) for mh in (size, 8, 1)}
+        times = {name: t / steps for name, t in alternate(calls, repeats).items()}
+    best = min(names, key=lambda name: times[name])
+    note = ", ".join(f"{name} {1e3 * times[name]:.0f} ms" for name in names)
+    yield ratio(f"ViT step, m_h = {size}, same work", f"best of three: {best}", times[size], times[best], 1.0, note)
+    for mh in (8, 1):
+        yield ratio(f"ViT step, m_h = {mh}", f"{best} at m_h = {size}", times[mh], times[best], None)

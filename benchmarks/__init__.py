@@ -1,0 +1,1 @@
+"""Each hot path against the script that a competent user would write instead."""

@@ -1,0 +1,129 @@
+"""What every benchmark shares: a row with its goal, alternating timings, peak memory, the table."""
+
+import contextlib
+import os
+import platform
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from attnrate.core import files, stage
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parent
+THREADS = min(2, int(os.environ.get("OMP_NUM_THREADS", 2)))  # as in params.yaml
+BENCHMARKS = ("spectra", "vit", "decoding", "rates", "rnn", "dag", "growth")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured number and its goal; value None: not measured in this run."""
+
+    name: str
+    against: str  # what a user would write instead
+    value: float | None
+    goal: float | None  # None: for information
+    sense: str = "≥"  # of the goal
+    unit: str = "x"
+    ours: float | None = None  # seconds, where the value is a ratio of two times
+    theirs: float | None = None
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        if self.value is None or self.goal is None:
+            return None
+        return self.value >= self.goal if self.sense == "≥" else self.value <= self.goal
+
+    def record(self) -> dict:
+        return asdict(self) | {"met": self.met}
+
+
+def ratio(name: str, against: str, ours: float, theirs: float, goal: float | None, note: str = "") -> Row:
+    return Row(name, against, theirs / ours, goal, ours=ours, theirs=theirs, note=note)
+
+
+def alternate(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median seconds of each call, after one to warm up; in turn, so that other work on the machine hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+@contextlib.contextmanager
+def as_stage() -> Iterator[None]:
+    """PyTorch as stages set it; outside, as a user finds it."""
+    before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    stage._set_threads(THREADS)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        torch.set_num_threads(before[1])
+
+
+def machine() -> dict[str, str | int]:
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else []
+    return {
+        "cpu": names[0] if names else platform.processor(), "cores": os.cpu_count(), "threads": THREADS,
+        "system": f"{platform.system()} {platform.machine()}", "python": platform.python_version(), "torch": torch.__version__,
+    }  # fmt: skip
+
+
+def number(value: float, unit: str) -> str:
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{digits}f}{unit}" if unit in ("x", "") else f"{value:.{digits}f} {unit}"
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
+
+
+def markdown(results: dict) -> str:
+    """The table of all rows that have a goal, then what carries none."""
+    m = results["machine"]
+    lines = [f"{m['cores']} cores ({m['cpu']}), {m['threads']} threads, torch {m['torch']}; medians of alternating runs.", "",
+             "| path | against | ours | theirs | measured | goal | met |", "|---|---|---:|---:|---:|---:|---|"]  # fmt: skip
+    for rows in results["benchmarks"].values():
+        for r in rows:
+            measured = "not measured" if r["value"] is None else number(r["value"], r["unit"])
+            goal = (
+                "" if r["goal"] is None else f"{r['sense']} {r['goal']:g}{'' if r['unit'] == 'x' else ' '}{r['unit']}"
+            )
+            met = {None: "", True: "yes", False: "**no**"}[r["met"]]
+            name = f"{r['name']} ({r['note']})" if r["note"] else r["name"]
+            lines.append(
+                f"| {name} | {r['against']} | {seconds(r['ours'])} | {seconds(r['theirs'])} | {measured} | {goal} | {met} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def merge(path: Path, found: dict[str, list[dict]]) -> dict:
+    """results.json with the benchmarks of this run in place of older ones."""
+    old = files.read_json(path)["benchmarks"] if path.exists() else {}
+    both = old | found
+    results = {"machine": machine(), "benchmarks": {name: both[name] for name in BENCHMARKS if name in both}}
+    files.write_json(path, results, digits=4)
+    return files.read_json(path)
+
+
+def say(*rows: Row) -> None:
+    for row in rows:
+        value = "not measured" if row.value is None else number(row.value, row.unit)
+        goal = "" if row.goal is None else f"   goal {row.sense} {row.goal:g}   {'met' if row.met else 'MISSED'}"
+        print(f"  {row.name}: {value}{goal if row.value is not None else ''}   {row.note}", file=sys.stderr, flush=True)
