@@ -3,6 +3,7 @@
 import ctypes
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.conftest import Workspace
@@ -41,22 +42,25 @@ def read_only(space: Workspace, stage: Stage, reference: Reference) -> tuple[int
             folder.chmod(0o755)
 
 
+def problems(fault: Callable, stage: Stage, space: Workspace, reference: Reference) -> list[str]:
+    """What is wrong after a fault, and after another run without it; prints the last line of the stage."""
+    code, output = fault(space, stage, reference)
+    lines = [line for line in output.splitlines() if line.strip()]
+    print(f"{fault.__name__.replace('_', ' ')}, {stage.name}: {lines[-1] if lines else 'no word'}")
+    found = [] if code else ["exit code 0"]
+    if len(lines) != 1 or not lines[0].startswith(f"{stage.name}: "):
+        found.append(f"not one clear line:\n{output}")
+    found += reference.differences(space.path, killed=stage)
+    code, output = run(space, stage)
+    return found + ([f"cannot be run again:\n{output}"] if code else []) + reference.differences(space.path)
+
+
 def check(reference: Reference, folder: Path) -> bool:
-    """Both faults for every stage above that the reference has; prints a line for each."""
+    """Both faults for every stage above that the reference has."""
     space, good = reference.copy(folder / "faults"), True
-    for fault, name in [(full_disk, n) for n in FULL_DISK] + [(read_only, n) for n in READ_ONLY]:
-        if name not in reference.seconds:
-            continue
-        stage = reference.stages[name]
-        code, output = fault(space, stage, reference)
-        lines = [line for line in output.splitlines() if line.strip()]
-        problems = [] if code else ["exit code 0"]
-        if len(lines) != 1 or not lines[0].startswith(f"{name}: "):
-            problems.append(f"not one clear line:\n{output}")
-        problems += reference.differences(space.path, killed=stage)
-        code, output = run(space, stage)
-        problems += ([f"cannot be run again:\n{output}"] if code else []) + reference.differences(space.path)
-        print(f"{fault.__name__.replace('_', ' ')}, {name}: {lines[-1] if lines else 'no word'}")
-        print("".join(f"     WRONG: {p}\n" for p in problems), end="", flush=True)
-        good = good and not problems
+    for fault, names in ((full_disk, FULL_DISK), (read_only, READ_ONLY)):
+        for stage in (reference.stages[name] for name in names if name in reference.seconds):
+            found = problems(fault, stage, space, reference)
+            print("".join(f"     WRONG: {p}\n" for p in found), end="", flush=True)
+            good = good and not found
     return good

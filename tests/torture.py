@@ -32,8 +32,8 @@ from tests.undisturbed import Reference, remove_outs, run, smoke, start
 
 # Trainings that go on for some seconds after the imports, with many checkpoints.
 LONGER = {
-    "vit": {"epochs": 60, "tune_epochs": 30, "checkpoint": 8},
-    "translation": {"steps": 120, "tune_steps": 60, "checkpoint": 4},
+    "vit": {"epochs": 50, "tune_epochs": 10, "checkpoint": 8},
+    "translation": {"steps": 80, "tune_steps": 30, "checkpoint": 4},
 }
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TRAININGS = 0.7  # share of the kills that goes to stages with checkpoints
