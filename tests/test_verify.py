@@ -19,7 +19,7 @@ LINEAR = """table,target,alteration,filter,model,recipe,mh,seed,mse,floor,dead
 2,exp,roll,,transformer,centred,32,1,2e-4,,False
 2,exp,roll,,transformer,centred,32,2,3e-4,,False
 """
-FLOORS = "table,target,alteration,filter,floor_free\n2,exp,roll,,0.0301176\n"
+FLOORS = "table,target,alteration,filter,floor_free,c_rnn\n2,exp,roll,,0.0301176,inf\n"
 FILES = {
     "reports/results/vit.csv": VIT,
     "reports/results/linear.csv": LINEAR,
@@ -61,7 +61,7 @@ def test_an_unchanged_tree_has_moved_nowhere(tree, capsys):
     assert code == 0
     assert out.splitlines() == [
         "2 of 2 outs are bit-identical to HEAD",
-        "5 files, 11 numbers compared, 0 values moved, 0 out of tolerance",
+        "5 files, 12 numbers compared, 0 values moved, 0 out of tolerance",
     ]
 
 
@@ -73,6 +73,7 @@ def test_an_unchanged_tree_has_moved_nowhere(tree, capsys):
         ("reports/results/vit.csv", "0.478", "", False),
         ("reports/results/linear_floors.csv", "0.0301176", "0.0301177", True),  # closed form, six digits
         ("reports/results/linear_floors.csv", "0.0301176", "0.030119", False),
+        ("reports/results/linear_floors.csv", "inf", "1e9", False),
         ("reports/results/linear.csv", "2e-4", "2.9e-4", True),  # median within a factor of 4
         ("reports/results/linear.csv", "1e-4,,False\n2,exp,roll,,transformer,centred,32,1,2e-4",
          "1e-2,,True\n2,exp,roll,,transformer,centred,32,1,2e-2", False),
@@ -113,6 +114,13 @@ def test_a_missing_and_a_new_row_are_named(tree, capsys):
     assert code == 1 and "2 out of tolerance" in out
     assert [line for line in out.splitlines() if "seed=1" in line and "is missing" in line]
     assert [line for line in out.splitlines() if "seed=7" in line and "is new" in line]
+
+
+def test_another_column_is_named(tree, capsys):
+    edit(tree, "reports/results/vit.csv", "test_loss", "dev_loss")
+    code, out = report(capsys)
+    assert code == 1 and "2 out of tolerance" in out
+    assert "vit.csv  test_loss  there → nothing  (text; is missing)" in out
 
 
 def test_a_missing_and_a_new_file_are_named(tree, capsys):

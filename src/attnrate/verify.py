@@ -6,6 +6,7 @@ verify.toml has the tolerance of every number and says which numbers another CPU
 
 import argparse
 import csv
+import io
 import json
 import math
 import statistics
@@ -54,7 +55,7 @@ class Rule(config.Section):
         """The share of the tolerance that a change takes up; above 1 is out."""
         if old == new or self.free:
             return 0.0
-        if isinstance(old, str) or isinstance(new, str):
+        if isinstance(old, str) or isinstance(new, str) or not math.isfinite(old - new):
             return math.inf
         limit = self.atol + self.rtol * abs(old)
         share = abs(new - old) / limit if limit else math.inf
@@ -89,9 +90,11 @@ class Cell(NamedTuple):
     column: str  # or the keys on the way to a value of a JSON file
     value: Value
 
+    def row_name(self, without: str = "") -> str:
+        return ",".join(f"{k}={v}" for k, v in self.row if v and k != without)
+
     def name(self, without: str = "") -> str:
-        row = ",".join(f"{k}={v}" for k, v in self.row if v and k != without)
-        return f"{row}:{self.column}" if self.row else self.column
+        return f"{self.row_name(without)}:{self.column}" if self.row else self.column
 
 
 class Change(NamedTuple):
@@ -138,7 +141,7 @@ def cells(file: str, text: str, keys: list[str]) -> list[Cell]:
     if file.endswith(".json"):
         return list(leaves(json.loads(text)))
     found = []
-    for line in csv.DictReader(text.splitlines()):
+    for line in csv.DictReader(io.StringIO(text, newline="")):
         row = tuple((k, line[k]) for k in keys if k in line)
         found += [Cell(row, column, number(v)) for column, v in line.items() if column not in keys]
     return found
@@ -158,17 +161,17 @@ def values(file: str, text: str, rules: Rules) -> dict[str, tuple[Value, Rule]]:
 
 def compare(file: str, old: str | None, new: str | None, rules: Rules) -> tuple[int, list[Change]]:
     """Numbers compared, and what changed from the committed text to the one of the working tree."""
-    if old is None or new is None:
-        absent = "not committed" if old is None else "not in the working tree"
-        return 0, [
-            Change(file, "the file", "" if old is None else "file", "" if new is None else "file", absent, math.inf)
-        ]
-    # Rows of CSV files, keys of JSON files.
+    if old is None:
+        return 0, [Change(file, "the file", "", "file", "not committed", math.inf)]
+    if new is None:
+        return 0, [Change(file, "the file", "file", "", "not in the working tree", math.inf)]
+    # Rows and columns of CSV files, keys of JSON files.
     before, after = (
-        {c.name().rpartition(":")[0] or c.column: None for c in cells(file, t, rules.keys)} for t in (old, new)
+        dict.fromkeys(name for c in cells(file, t, rules.keys) for name in (c.row_name() or c.column, c.column))
+        for t in (old, new)
     )
-    changes = [Change(file, name, "row", "", "is missing", math.inf) for name in before if name not in after]
-    changes += [Change(file, name, "", "row", "is new", math.inf) for name in after if name not in before]
+    changes = [Change(file, name, "there", "", "is missing", math.inf) for name in before if name not in after]
+    changes += [Change(file, name, "", "there", "is new", math.inf) for name in after if name not in before]
     was, now = (values(file, text, rules) for text in (old, new))
     shared = was.keys() & now.keys()
     for name in shared:
@@ -204,9 +207,7 @@ def print_identity(revision: str) -> None:
 
 def verify(revision: str) -> bool:
     """Print what moved; whether everything is within its tolerance."""
-    rules = config.check(
-        Rules, tomllib.loads(Path(__file__).with_name("verify.toml").read_text("utf-8")), "verify.toml"
-    )
+    rules = load_rules()
     committed_params = yaml.load(git("show", f"{revision}:params.yaml"), yaml.CSafeLoader)
     if config.read("params.yaml") != committed_params:
         raise UserError(f"params.yaml differs from {revision}; verify compares two runs of the same parameters")
