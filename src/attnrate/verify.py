@@ -105,17 +105,19 @@ class Change(NamedTuple):
     tolerance: str
     used: float
 
+    @property
+    def relative(self) -> float:
+        numbers = isinstance(self.old, float) and isinstance(self.new, float)
+        return (self.new - self.old) / abs(self.old) if numbers and self.old else math.inf
+
     def __str__(self) -> str:
         def show(value: Value) -> str:
-            return f"{value:.6g}" if isinstance(value, float) else textwrap.shorten(value, 40) or "nothing"
+            return f"{value:.6g}" if isinstance(value, float) else textwrap.shorten(value, 24, placeholder="…")
 
-        relative = "text"
-        if isinstance(self.old, float) and isinstance(self.new, float):
-            relative = f"{(self.new - self.old) / abs(self.old):+.2g}" if self.old else "from 0"
+        change = f"{self.relative:+.2g}" if math.isfinite(self.relative) else ""
         state = "OUT" if self.used > 1 else "ok"
-        return (
-            f"{state:3}  {self.file}  {self.name}  {show(self.old)} → {show(self.new)}  ({relative}; {self.tolerance})"
-        )
+        values = f"{show(self.old):>12} → {show(self.new):12} {change:>9}"
+        return f"{state:3} {values}  {self.tolerance:22} {self.file}  {self.name}"
 
 
 def number(text: str) -> Value:
@@ -173,7 +175,7 @@ def compare(file: str, old: str | None, new: str | None, rules: Rules) -> tuple[
     changes = [Change(file, name, "there", "", "is missing", math.inf) for name in before if name not in after]
     changes += [Change(file, name, "", "there", "is new", math.inf) for name in after if name not in before]
     was, now = (values(file, text, rules) for text in (old, new))
-    shared = was.keys() & now.keys()
+    shared = [name for name in was if name in now]
     for name in shared:
         (a, rule), (b, _) = was[name], now[name]
         if a != b:
@@ -199,10 +201,12 @@ def print_identity(revision: str) -> None:
     old, new = outs(git("show", f"{revision}:dvc.lock")), outs(Path("dvc.lock").read_text(encoding="utf-8"))
     edited = git("diff", "--name-only", "-z", revision).split("\0")
     differ = [p for p in old if old[p] != new.get(p) or any(e == p or e.startswith(f"{p}/") for e in edited)]
-    print(f"{len(old) - len(differ)} of {len(old)} outs are bit-identical to {revision}")
-    for title, paths in (("identical", [p for p in old if p not in differ]), ("different", differ)):
-        if differ and paths:
-            print(textwrap.fill(f"{title}: {' '.join(paths)}", 120, subsequent_indent="  ", break_on_hyphens=False))
+    same = [p for p in old if p not in differ]
+    text, paths = ("; different:", differ) if len(differ) < len(same) else (":", same)
+    text = f"{len(same)} of {len(old)} outs are bit-identical to {revision}{text if differ else ''}"
+    print(
+        textwrap.fill(" ".join([text, *(paths if differ else [])]), 120, subsequent_indent="  ", break_on_hyphens=False)
+    )
 
 
 def verify(revision: str) -> bool:
@@ -221,8 +225,10 @@ def verify(revision: str) -> bool:
         new = Path(file).read_text(encoding="utf-8") if Path(file).exists() else None
         n, found = compare(file, old, new, rules)
         count, changes = count + n, changes + found
-    changes.sort(key=lambda c: -c.used)
+    changes.sort(key=lambda c: (-c.used, -abs(c.relative)))
     bad = [c for c in changes if c.used > 1]
+    if changes:
+        print(f"       committed → rebuilt        change  {'tolerance':22} file and name, largest movement first")
     for change in changes[: len(bad) + SHOWN]:
         print(change)
     if len(changes) > len(bad) + SHOWN:
