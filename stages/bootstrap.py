@@ -11,6 +11,19 @@ sys.path.insert(0, str(ROOT / "src"))
 # NumPy's small matrices gain nothing from threads, and one thread gives the same bits everywhere.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+
+def _report(kind, error, trace):
+    """A Ctrl-C while modules are imported; stage.run takes over after that."""
+    if not issubclass(kind, KeyboardInterrupt):
+        return sys.__excepthook__(kind, error, trace)
+    print(
+        f"{Path(sys.argv[0]).stem}: interrupted, nothing was begun; `dvc repro` starts this stage again",
+        file=sys.stderr,
+    )
+
+
+sys.excepthook = _report
+
 if importlib.util.find_spec("pydantic") is None:
     python = ROOT / ".venv" / "bin" / "python"
     if python.exists() and Path(sys.prefix) != ROOT / ".venv":

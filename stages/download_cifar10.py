@@ -6,7 +6,7 @@ from attnrate.core import stage
 from attnrate.data import cifar10
 from attnrate.schemas.vit import Vit
 
-PARAMS = ("vit.data", "vit.data_folder")
+PARAMS = ("profile", "vit.data", "vit.data_folder")
 
 
 def main(cfg, args):
@@ -14,4 +14,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"vit": Vit}, outs=["out"])
+    stage.run(main, PARAMS, {"vit": Vit}, outs=["out", "record"])

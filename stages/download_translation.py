@@ -6,7 +6,14 @@ from attnrate.core import stage
 from attnrate.data import corpora, pairs
 from attnrate.schemas.translation import Translation
 
-PARAMS = ("translation.corpus", "translation.data_folder", "translation.train", "translation.dev", "translation.test")
+PARAMS = (
+    "profile",
+    "translation.corpus",
+    "translation.data_folder",
+    "translation.train",
+    "translation.dev",
+    "translation.test",
+)
 
 
 def main(cfg, args):
@@ -16,4 +23,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"translation": Translation}, outs=["out"])
+    stage.run(main, PARAMS, {"translation": Translation}, outs=["out", "record"])

@@ -8,7 +8,7 @@ from attnrate.core import files, stage
 from attnrate.models.transformer import Transformer
 from attnrate.schemas.rates import Rates
 
-PARAMS = ("threads", "rates.train_mh", "rates.tau", "rates.n", "rates.width", "rates.eval_seed")
+PARAMS = ("profile", "threads", "rates.train_mh", "rates.tau", "rates.n", "rates.width", "rates.eval_seed")
 
 
 @torch.no_grad()
@@ -38,4 +38,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, outs=["out"])
+    stage.run(main, PARAMS, {"rates": Rates}, outs=["out", "record"])

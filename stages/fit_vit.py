@@ -6,6 +6,9 @@ import pandas as pd
 
 from attnrate.analysis import vit_fits
 from attnrate.core import files, stage
+from attnrate.schemas.vit import Vit
+
+PARAMS = ("profile", "vit.data")
 
 
 def main(cfg, args):
@@ -13,4 +16,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, inputs=["vit", "spectra"], outs=["out"])
+    stage.run(main, PARAMS, {"vit": Vit}, inputs=["vit", "spectra"], outs=["out", "record"])

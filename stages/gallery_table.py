@@ -8,10 +8,12 @@ from attnrate.core import files, stage
 
 TASKS = ("nearest", "mass", "selection")
 
+PARAMS = ("profile",)
+
 
 def main(cfg, args):
     files.write_csv(args.out, pd.concat(pd.read_csv(getattr(args, task)) for task in TASKS))
 
 
 if __name__ == "__main__":
-    stage.run(main, inputs=TASKS, outs=["out"])
+    stage.run(main, PARAMS, inputs=TASKS, outs=["out", "record"])

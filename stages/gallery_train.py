@@ -8,7 +8,6 @@ import bootstrap  # noqa: F401
 
 import numpy as np
 import pandas as pd
-from safetensors.torch import save_file
 
 from attnrate.core import files, stage
 from attnrate.schemas.gallery import Gallery
@@ -16,7 +15,7 @@ from attnrate.targets.gallery import draw, showcase, solve
 from attnrate.training import gallery
 
 PARAMS = (
-    "threads", "mh", "gallery.seeds", "gallery.mass_variants", "gallery.selection_variants", "gallery.n", "gallery.width",
+    "profile", "threads", "mh", "gallery.seeds", "gallery.mass_variants", "gallery.selection_variants", "gallery.n", "gallery.width",
     "gallery.nearest_steps", "gallery.mass_steps", "gallery.selection_steps", "gallery.batch", "gallery.lr",
     "gallery.warmup", "gallery.gain", "gallery.token_weight", "gallery.eval_size", "gallery.eval_seed",
 )  # fmt: skip
@@ -41,13 +40,13 @@ def main(cfg, args):
             key = {"task": task, "variant": name, "mh": cfg.mh, "seed": seed}
             rows.append(key | gallery.measure(test, *(r[i] for r in results)))
             curves.append(pd.DataFrame({"step": history.index, **key, "loss": history[i].values}))
-        weights |= {f"{name}.{k}": v.contiguous() for k, v in model.state_dict().items()}
+        weights |= {f"{name}.{k}": v for k, v in model.state_dict().items()}
         attention.append(gallery.inspect(model, variant.encode(shown.x))[1][:, 0])
         ff.append(results[2][:, known][:, :PANEL_POINTS])
     files.write_csv(args.out, pd.DataFrame(rows))
     files.write_csv(args.history, pd.concat(curves))
     with files.atomic(args.weights) as draft:
-        save_file(weights, draft)
+        files.write_weights(draft, weights)
     panels = {
         "x": shown.x[0], "true": shown.attention[0], "attention": np.stack(attention),  # (V, S, τ, τ)
         "ff_x": test.x[known][:PANEL_POINTS], "ff_true": test.ff[known][:PANEL_POINTS], "ff": np.stack(ff),
@@ -58,5 +57,5 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"gallery": Gallery}, outs=["out", "history", "panels", "weights"], flags={"task": ["nearest", "mass", "selection"]},
+        main, PARAMS, {"gallery": Gallery}, outs=["out", "history", "panels", "weights", "record"], flags={"task": ["nearest", "mass", "selection"]},
     )  # fmt: skip

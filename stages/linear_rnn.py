@@ -4,7 +4,6 @@ import bootstrap  # noqa: F401
 
 import numpy as np
 import pandas as pd
-from safetensors.torch import save_file
 
 from attnrate.analysis.floors import floor
 from attnrate.core import files, stage
@@ -13,7 +12,7 @@ from attnrate.targets import linear
 from attnrate.training.linear import result_row, train_rnn
 
 PARAMS = (
-    "threads", "linear.seeds", "linear.rnn_steps", "linear.rnn_sample_steps", "linear.rnn_lr", "linear.cells",
+    "profile", "threads", "linear.seeds", "linear.rnn_steps", "linear.rnn_sample_steps", "linear.rnn_lr", "linear.cells",
     "linear.batch",
 )  # fmt: skip
 
@@ -46,8 +45,10 @@ def main(cfg, args):
     files.write_csv(args.history, pd.concat(curves))
     files.write_csv(args.kernels, pd.concat(kernels))
     with files.atomic(args.weights) as draft:
-        save_file(weights, draft)
+        files.write_weights(draft, weights)
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"linear": Linear}, inputs=["targets"], outs=["out", "history", "kernels", "weights"])
+    stage.run(
+        main, PARAMS, {"linear": Linear}, inputs=["targets"], outs=["out", "history", "kernels", "weights", "record"]
+    )

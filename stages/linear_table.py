@@ -52,4 +52,4 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     tables_out = [f"{name}{form}" for name in ("table2", "table3", "readings") for form in ("", "_md", "_tex")]
-    stage.run(main, PARAMS, inputs=["targets", *PARTS], outs=["out", "floors", *tables_out])
+    stage.run(main, PARAMS, inputs=["targets", *PARTS], outs=["out", "floors", *tables_out, "record"])

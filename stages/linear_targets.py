@@ -6,7 +6,7 @@ from attnrate.core import files, stage
 from attnrate.schemas.linear import Linear
 from attnrate.targets import linear
 
-PARAMS = ("linear.tau", "linear.kernel_seed", "linear.filter_seed")
+PARAMS = ("profile", "linear.tau", "linear.kernel_seed", "linear.filter_seed")
 
 
 def main(cfg, args):
@@ -15,4 +15,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"linear": Linear}, outs=["out"])
+    stage.run(main, PARAMS, {"linear": Linear}, outs=["out", "record"])

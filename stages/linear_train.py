@@ -3,7 +3,6 @@
 import bootstrap  # noqa: F401
 
 import pandas as pd
-from safetensors.torch import save_file
 
 from attnrate.core import files, stage
 from attnrate.schemas.linear import Linear
@@ -11,7 +10,7 @@ from attnrate.targets import linear
 from attnrate.training.linear import fresh_mse, result_row, train_transformer
 
 PARAMS = (
-    "threads", "mh", "linear.seeds", "linear.cells", "linear.n", "linear.width", "linear.steps", "linear.batch",
+    "profile", "threads", "mh", "linear.seeds", "linear.cells", "linear.n", "linear.width", "linear.steps", "linear.batch",
     "linear.lr", "linear.plain_lr", "linear.warmup", "linear.gain", "linear.eval_size", "linear.eval_seed",
 )  # fmt: skip
 
@@ -40,11 +39,11 @@ def main(cfg, args):
     ]  # fmt: skip
     files.write_csv(args.history, pd.concat(curves))
     with files.atomic(args.weights) as draft:
-        save_file({k: v.contiguous() for k, v in model.state_dict().items()}, draft)
+        files.write_weights(draft, model.state_dict())
 
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"linear": Linear}, inputs=["targets"], outs=["out", "history", "weights"],
+        main, PARAMS, {"linear": Linear}, inputs=["targets"], outs=["out", "history", "weights", "record"],
         flags={"recipe": ["centred", "plain", "learned-filter"]},
     )  # fmt: skip

@@ -5,6 +5,8 @@ import bootstrap  # noqa: F401
 from attnrate.analysis import mixing_rank
 from attnrate.core import files, stage
 
+PARAMS = ("profile",)
+
 
 def main(cfg, args):
     result = {"paper": {"rho": [1, 1], "mixed": [1.265, 0.5, 0.4]}, "exact": mixing_rank.EXACT}
@@ -17,4 +19,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, outs=["out"])
+    stage.run(main, PARAMS, outs=["out", "record"])

@@ -8,7 +8,7 @@ from attnrate.core import files, stage
 from attnrate.data import permute
 from attnrate.schemas.vit import Vit
 
-PARAMS = ("vit.image_size", "vit.patch", "vit.permutation_seed")
+PARAMS = ("profile", "vit.data", "vit.image_size", "vit.patch", "vit.permutation_seed")
 
 
 def main(cfg, args):
@@ -19,4 +19,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"vit": Vit}, outs=["first10", "random"])
+    stage.run(main, PARAMS, {"vit": Vit}, outs=["first10", "random", "record"])

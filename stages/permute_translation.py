@@ -4,6 +4,12 @@ import bootstrap  # noqa: F401
 
 from attnrate.core import files, stage
 from attnrate.data import tokens
+from attnrate.schemas.translation import Translation
+
+PARAMS = (
+    "profile",
+    "translation.corpus",
+)
 
 
 def main(cfg, args):
@@ -19,4 +25,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, inputs=["tokens"], outs=["out", "counts"])
+    stage.run(main, PARAMS, {"translation": Translation}, inputs=["tokens"], outs=["out", "counts", "record"])

@@ -6,7 +6,7 @@ from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
 from attnrate.targets import pod
 
-PARAMS = ("rates.alphas", "rates.ranks", "rates.terms", "rates.tau", "rates.eval_size", "rates.eval_seed")
+PARAMS = ("profile", "rates.alphas", "rates.ranks", "rates.terms", "rates.tau", "rates.eval_size", "rates.eval_seed")
 
 
 def main(cfg, args):
@@ -20,4 +20,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, outs=["out"])
+    stage.run(main, PARAMS, {"rates": Rates}, outs=["out", "record"])

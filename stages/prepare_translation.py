@@ -9,7 +9,7 @@ from attnrate.core.stage import UserError
 from attnrate.data import pairs, tokens
 from attnrate.schemas.translation import Translation
 
-PARAMS = ("translation.vocabulary", "translation.max_tokens")
+PARAMS = ("profile", "translation.corpus", "translation.vocabulary", "translation.max_tokens")
 
 
 def main(cfg, args):
@@ -40,5 +40,5 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"translation": Translation}, inputs=["corpus"], outs=["vocabulary", "tokens", "counts"],
+        main, PARAMS, {"translation": Translation}, inputs=["corpus"], outs=["vocabulary", "tokens", "counts", "record"],
     )  # fmt: skip

@@ -12,7 +12,7 @@ from attnrate.targets import pod
 from attnrate.training.rates import predict
 
 PARAMS = (
-    "threads", "rates.alphas", "rates.ranks", "rates.mh", "rates.n", "rates.width", "rates.widths", "rates.width_rank",
+    "profile", "threads", "rates.alphas", "rates.ranks", "rates.mh", "rates.n", "rates.width", "rates.widths", "rates.width_rank",
 )  # fmt: skip
 
 
@@ -40,4 +40,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out", "width_out"])
+    stage.run(main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out", "width_out", "record"])

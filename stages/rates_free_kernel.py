@@ -13,7 +13,7 @@ from attnrate.training import free_kernel
 from attnrate.training.rates import predict
 
 PARAMS = (
-    "threads", "rates.alphas", "rates.ranks", "rates.mh", "rates.seeds", "rates.n", "rates.width",
+    "profile", "threads", "rates.alphas", "rates.ranks", "rates.mh", "rates.seeds", "rates.n", "rates.width",
     "rates.free_steps", "rates.free_batch", "rates.free_lr", "rates.free_modes",
 )  # fmt: skip
 
@@ -39,4 +39,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out"])
+    stage.run(main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out", "record"])

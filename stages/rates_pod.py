@@ -9,7 +9,7 @@ from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
 from attnrate.targets import pod
 
-PARAMS = ("rates.alphas", "rates.ranks", "rates.mh")
+PARAMS = ("profile", "rates.alphas", "rates.ranks", "rates.mh")
 
 
 def main(cfg, args):
@@ -28,4 +28,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out"])
+    stage.run(main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out", "record"])

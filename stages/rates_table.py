@@ -8,7 +8,7 @@ from attnrate.analysis import rates
 from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
 
-PARAMS = ("rates.terms", "rates.width", "rates.tau")
+PARAMS = ("profile", "rates.terms", "rates.width", "rates.tau")
 ESTIMATORS = ("pod", "constructive", "free_kernel", "paper", "trained")
 
 
@@ -24,4 +24,4 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, inputs=ESTIMATORS, outs=["out", "slopes", "bounds", "plot"])
+    stage.run(main, PARAMS, {"rates": Rates}, inputs=ESTIMATORS, outs=["out", "slopes", "bounds", "plot", "record"])

@@ -3,7 +3,6 @@
 import bootstrap  # noqa: F401
 
 import pandas as pd
-from safetensors.torch import save_file
 
 from attnrate.core import files, stage
 from attnrate.schemas.rates import Rates
@@ -11,7 +10,7 @@ from attnrate.targets import pod
 from attnrate.training import rates
 
 PARAMS = (
-    "threads", "rates.alphas", "rates.ranks", "rates.seeds", "rates.n", "rates.width", "rates.train_mh",
+    "profile", "threads", "rates.alphas", "rates.ranks", "rates.seeds", "rates.n", "rates.width", "rates.train_mh",
     "rates.steps", "rates.batch", "rates.grid", "rates.queries", "rates.paper_lr", "rates.trained_lr",
     "rates.trained_slope", "rates.warmup",
 )  # fmt: skip
@@ -36,11 +35,11 @@ def main(cfg, args):
     curves = [pd.DataFrame({"step": history.index, **key, "mse": history[i].values}) for i, key in enumerate(keys)]
     files.write_csv(args.history, pd.concat(curves))
     with files.atomic(args.weights) as draft:
-        save_file({k: v.contiguous() for k, v in model.state_dict().items()}, draft)
+        files.write_weights(draft, model.state_dict())
 
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out", "history", "weights"],
+        main, PARAMS, {"rates": Rates}, inputs=["targets"], outs=["out", "history", "weights", "record"],
         flags={"recipe": ["paper", "trained"]},
     )  # fmt: skip

@@ -11,7 +11,7 @@ from attnrate.models import seq2seq
 from attnrate.schemas.translation import Translation
 
 PARAMS = (
-    "threads", "translation.seeds", "translation.spectra_tokens",
+    "profile", "translation.corpus", "threads", "translation.seeds", "translation.spectra_tokens",
     "translation.vocabulary", "translation.width", "translation.depth", "translation.heads", "translation.ff",
     "translation.dropout",
 )  # fmt: skip
@@ -39,5 +39,5 @@ def main(cfg, args):
 if __name__ == "__main__":
     stage.run(
         main, PARAMS, {"translation": Translation}, inputs=["tokens", "permuted", "original", "altered"],
-        outs=["values", "ranks"],
+        outs=["values", "ranks", "record"],
     )  # fmt: skip

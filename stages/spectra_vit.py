@@ -14,7 +14,7 @@ from attnrate.models import vit
 from attnrate.schemas.vit import Vit
 
 PARAMS = (
-    "threads", "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.spectra_images",
+    "profile", "vit.data", "threads", "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.spectra_images",
     "vit.normalisation",
 )  # fmt: skip
 
@@ -36,6 +36,6 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"vit": Vit}, inputs=["data", "weights"], outs=["values", "ranks", "images"],
+        main, PARAMS, {"vit": Vit}, inputs=["data", "weights"], outs=["values", "ranks", "images", "record"],
         flags={"reading": ["qk", "head", "width"], "mh": None, "start": None},
     )  # fmt: skip

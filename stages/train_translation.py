@@ -9,7 +9,7 @@ from attnrate.schemas.translation import Translation
 from attnrate.training.translation import Run, train_all
 
 PARAMS = (
-    "threads", "translation.seeds",
+    "profile", "translation.corpus", "threads", "translation.seeds",
     "translation.vocabulary", "translation.width", "translation.depth", "translation.heads", "translation.ff",
     "translation.dropout", "translation.smoothing", "translation.batch_tokens", "translation.accumulate",
     "translation.steps", "translation.max_steps", "translation.lr", "translation.schedule", "translation.warmup",
@@ -25,4 +25,6 @@ def main(cfg, args):
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"translation": Translation}, inputs=["tokens"], outs=["out", "history", "weights"])
+    stage.run(
+        main, PARAMS, {"translation": Translation}, inputs=["tokens"], outs=["out", "history", "weights", "record"]
+    )

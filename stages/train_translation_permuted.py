@@ -13,7 +13,7 @@ from attnrate.schemas.translation import Translation
 from attnrate.training.translation import Run, train_all
 
 PARAMS = (
-    "threads", "translation.seeds", "translation.variants",
+    "profile", "translation.corpus", "threads", "translation.seeds", "translation.variants",
     "translation.vocabulary", "translation.width", "translation.depth", "translation.heads", "translation.ff",
     "translation.dropout", "translation.smoothing", "translation.batch_tokens", "translation.accumulate",
     "translation.steps", "translation.tune_steps", "translation.max_steps", "translation.lr", "translation.tune_lr",
@@ -40,5 +40,5 @@ def main(cfg, args):
 if __name__ == "__main__":
     stage.run(
         main, PARAMS, {"translation": Translation}, inputs=["tokens", "permuted", "original"],
-        outs=["out", "history", "weights"],
+        outs=["out", "history", "weights", "record"],
     )  # fmt: skip

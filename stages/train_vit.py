@@ -8,7 +8,7 @@ from attnrate.schemas.vit import Vit
 from attnrate.training.vit import Run, train_all
 
 PARAMS = (
-    "threads", "vit.seeds", "vit.start",
+    "profile", "vit.data", "threads", "vit.seeds", "vit.start",
     "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
     "vit.test_images", "vit.epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
     "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
@@ -28,6 +28,6 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"vit": Vit}, inputs=["data"], outs=["out", "history", "weights"],
+        main, PARAMS, {"vit": Vit}, inputs=["data"], outs=["out", "history", "weights", "record"],
         flags={"reading": ["qk", "head", "width"], "mh": None},
     )  # fmt: skip

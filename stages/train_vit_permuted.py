@@ -15,7 +15,7 @@ from attnrate.schemas.vit import Vit
 from attnrate.training.vit import Run, train_all
 
 PARAMS = (
-    "threads", "vit.main_mh", "vit.main_start", "vit.table_seeds", "vit.extra_seeds",
+    "profile", "vit.data", "threads", "vit.main_mh", "vit.main_start", "vit.table_seeds", "vit.extra_seeds",
     "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
     "vit.test_images", "vit.epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
     "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
@@ -55,5 +55,5 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"vit": Vit}, inputs=["data", "main", "first10", "random"], outs=["out", "history", "weights"],
+        main, PARAMS, {"vit": Vit}, inputs=["data", "main", "first10", "random"], outs=["out", "history", "weights", "record"],
     )  # fmt: skip

@@ -14,7 +14,7 @@ from attnrate.models import beam, seq2seq
 from attnrate.schemas.translation import Translation
 
 PARAMS = (
-    "threads", "translation.seeds", "translation.variants",
+    "profile", "translation.corpus", "threads", "translation.seeds", "translation.variants",
     "translation.vocabulary", "translation.width", "translation.depth", "translation.heads", "translation.ff",
     "translation.dropout", "translation.beams", "translation.length_penalty", "translation.decode_batch",
 )  # fmt: skip
@@ -60,5 +60,5 @@ def main(cfg, args):
 if __name__ == "__main__":
     stage.run(
         main, PARAMS, {"translation": Translation},
-        inputs=["corpus", "vocabulary", "tokens", "permuted", "original", "altered"], outs=["out", "samples", "hypotheses"],
+        inputs=["corpus", "vocabulary", "tokens", "permuted", "original", "altered"], outs=["out", "samples", "hypotheses", "record"],
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pandas as pd
 from attnrate.core import files, stage
 from attnrate.schemas.vit import Vit
 
-PARAMS = ("vit.readings", "vit.mh_sweep", "vit.main_start")
+PARAMS = ("profile", "vit.data", "vit.readings", "vit.mh_sweep", "vit.main_start")
 
 
 def main(cfg, args):
@@ -24,5 +24,5 @@ def main(cfg, args):
 
 if __name__ == "__main__":
     stage.run(
-        main, PARAMS, {"vit": Vit}, inputs=["runs", "values", "ranks"], outs=["out", "values_out", "ranks_out"],
+        main, PARAMS, {"vit": Vit}, inputs=["runs", "values", "ranks"], outs=["out", "values_out", "ranks_out", "record"],
     )  # fmt: skip

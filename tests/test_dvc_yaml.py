@@ -1,6 +1,7 @@
 """dvc.yaml says what the code does: DVC follows neither imports nor paths, so a gap here is a stale result."""
 
 import ast
+import re
 import shutil
 from pathlib import Path
 
@@ -82,6 +83,18 @@ def test_small_outs_are_in_git_and_weights_in_the_cache(stage):
             assert in_git, f"{path} should be cache: false"
         if path.endswith((".safetensors", ".tar", ".pt")) or path.startswith("data/models/"):
             assert not in_git, f"{path} should be cached, not in git"
+
+
+@each_stage
+def test_every_result_has_a_record_and_the_record_a_data_set(stage):
+    """core/record.py reads the profile and the name of the data set from the declared parameters."""
+    record = stage.flags.get("record")
+    results = [out for out in stage.outs if out.startswith(("data/", "reports/results/"))]
+    assert bool(record) == bool(results)
+    if record:
+        assert "profile" in stage.params and stage.outs[record] == {"cache": False}
+        for head, key in (("vit", "vit.data"), ("translation", "translation.corpus")):
+            assert key in stage.params or not any(p.startswith(f"{head}.") for p in stage.params)
 
 
 def test_an_aggregator_depends_on_no_folder_of_cached_outs():

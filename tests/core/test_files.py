@@ -2,10 +2,13 @@
 
 import json
 import math
+import resource
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from safetensors import safe_open
 
 from attnrate.core import files
 
@@ -37,6 +40,27 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
         raise RuntimeError
     assert [p.name for p in (tmp_path / "folder").iterdir()] == ["b"]
     assert list(files.SCRATCH.iterdir()) == []
+
+
+def test_drafts_of_a_killed_run_go_when_the_out_is_written_again(tmp_path):
+    for name in ("a-out.txt.draft1", "a-out.txt.draft22", "b-out.txt.draft1"):
+        files.SCRATCH.mkdir(exist_ok=True)
+        (files.SCRATCH / name).write_text("half")
+    files.write_text("a/out.txt", "whole")
+    assert [p.name for p in files.SCRATCH.iterdir()] == ["b-out.txt.draft1"]
+
+
+def test_weights_that_do_not_fit_are_an_oserror(tmp_path):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match=r"w\.safetensors"):
+            files.write_weights("w.safetensors", {"w": torch.zeros(1000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    files.write_weights("w.safetensors", {"w": torch.zeros(1000)}, state="7")
+    with safe_open("w.safetensors", "pt") as f:
+        assert f.metadata() == {"state": "7"} and f.get_tensor("w").shape == (1000,)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
 """The run of a stage: flags, checks, log, and one line for whatever the user can put right."""
 
+import errno
 import json
+import signal
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
-from attnrate.core import stage
+from attnrate.core import files, record, stage
 from attnrate.core.stage import UserError
+from attnrate.schemas.vit import Vit
 from tests.conftest import ROOT
 
 
@@ -90,3 +95,47 @@ def test_threads_are_set_when_declared_and_only_then(command, tmp_path, monkeypa
     assert seen == []
     stage.run(lambda cfg, args: None, ("mh", "threads"))
     assert seen == [1]
+
+
+def test_a_full_disk_is_one_line(command):
+    command()
+
+    def main(cfg, args):
+        raise OSError(errno.ENOSPC, "No space left on device", "reports/x.csv")
+
+    with pytest.raises(SystemExit, match=r"^demo: reports/x\.csv: No space left on device; no out is half-written"):
+        stage.run(main)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_says_how_to_go_on(command, number):
+    before = signal.getsignal(signal.SIGTERM)
+    command()
+    try:
+        with pytest.raises(SystemExit, match=r"^demo: interrupted, .*`dvc repro` starts this stage again"):
+            stage.run(lambda cfg, args: signal.raise_signal(number))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_record_says_what_a_result_came_from(command):
+    command("--params", ROOT / "params.yaml", "--out", "x.csv", "--record", "x.json", "--recipe", "a")
+    stage.run(
+        lambda cfg, args: None, ("profile", "threads", "vit.data", "vit.table_seeds"), {"vit": Vit}, outs=["out", "record"],
+        flags={"recipe": ["a", "b"]},
+    )  # fmt: skip
+    found = files.read_json("x.json")
+    assert (found["stage"], found["profile"], found["data"]) == ("demo", "laptop", ["cifar10"])
+    assert found["seeds"] == {"vit.table_seeds": [0, 1, 2]} and found["flags"] == {"recipe": "a"}
+    assert found["packages"]["torch"] == version("torch") and found["device"]["threads"] == 2
+    assert found["device"]["processor"] == record.processor()
+
+
+def test_only_the_first_process_of_a_training_writes_record_and_log(command, monkeypatch):
+    command("--params", ROOT / "params.yaml", "--record", "x.json")
+    monkeypatch.setenv("RANK", "1")
+    stage.run(lambda cfg, args: None, ("profile",), outs=["record"])
+    assert not Path("x.json").exists() and not stage.TIMINGS.exists()
+    monkeypatch.setenv("RANK", "0")
+    stage.run(lambda cfg, args: None, ("profile",), outs=["record"])
+    assert Path("x.json").exists() and files.read_json("x.json")["data"] == ["synthetic"]

@@ -4,9 +4,10 @@ A stage asks for the keys it declares in dvc.yaml and gets those alone; the `val
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
@@ -16,6 +17,7 @@ from attnrate.core.stage import UserError
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+    data_key: ClassVar[str | None] = None  # the parameter that names a data set; without one the data are synthetic
 
 
 def _number(value: Any) -> Any:
@@ -44,6 +46,12 @@ def _rank(value: Any) -> int | str:
     raise ValueError("should be a whole number from 1 to 64, or inf")
 
 
+def _launch(value: str) -> str:
+    if value != "python" and not re.fullmatch(r"(accelerate launch|torchrun)( [\w./:=-]+)*", value):
+        raise ValueError("should be python, or accelerate launch or torchrun with their options")
+    return value
+
+
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10**9)]
 Seed = Annotated[int, BeforeValidator(_number), Field(ge=0, lt=2**31)]
 Head = Annotated[int, BeforeValidator(_number), Field(ge=1, le=256)]
@@ -61,6 +69,9 @@ class Shared(Section):
     profile: Literal["laptop", "smoke", "paper"] = Field(description="name of the profile, printed beside every result")
     threads: Annotated[int, BeforeValidator(_number), Field(ge=1, le=1024)] = Field(
         description="CPU threads of every training; results differ between thread counts"
+    )
+    launch: Annotated[str, AfterValidator(_launch)] = Field(
+        description="what starts a training on CIFAR10 or text: python, or accelerate launch or torchrun for several processes"
     )
     mh: Head = Field(description="head size m_h of Tables 2 and 3 and Figures 4 to 6")
 

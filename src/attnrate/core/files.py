@@ -1,10 +1,11 @@
 """Files that are whole or not there: written in .scratch/, then moved into place. Same content, same bytes."""
 
+import glob
 import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,12 @@ def atomic(path: str | Path) -> Iterator[Path]:
     """A path to write to (a file or a new directory) that becomes `path` only when the block ends well."""
     path = Path(path)
     SCRATCH.mkdir(exist_ok=True)
-    draft = SCRATCH / f"{path.name}.{os.getpid()}"
+    name = "-".join(part for part in path.parts if part != path.anchor)
+    for left in SCRATCH.glob(
+        f"{glob.escape(name)}.draft*"
+    ):  # by a run that was killed: an out has one writer at a time
+        _remove(left)
+    draft = SCRATCH / f"{name}.draft{os.getpid()}"
     try:
         yield draft
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,10 +34,14 @@ def atomic(path: str | Path) -> Iterator[Path]:
             shutil.rmtree(path)
         os.replace(draft, path)
     finally:
-        if draft.is_dir():
-            shutil.rmtree(draft)
-        else:
-            draft.unlink(missing_ok=True)
+        _remove(draft)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def significant(value: Any, digits: int = 6) -> Any:
@@ -63,3 +73,14 @@ def write_csv(path: str | Path, table: pd.DataFrame) -> None:
 def write_text(path: str | Path, text: str) -> None:
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def write_weights(path: str | Path, tensors: Mapping[str, Any], state: str | None = None) -> None:
+    """A safetensors file, with `state` as its metadata; what it could not write is an OSError, as for any file."""
+    from safetensors import SafetensorError  # torch comes with it
+    from safetensors.torch import save_file
+
+    try:
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, path, state and {"state": state})
+    except SafetensorError as e:
+        raise OSError(f"{path}: {e}") from None

@@ -1,9 +1,10 @@
-"""The run of a stage: flags in, parameters checked, seconds and memory logged, errors in one line."""
+"""The run of a stage: flags in, parameters checked, its record written, seconds and memory logged, errors in one line."""
 
 import argparse
 import json
 import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,9 +29,9 @@ def run(
 ) -> None:
     """Call main(cfg, args): cfg holds the declared params, args the paths `inputs` and `outs` and the `flags`.
 
-    A flag lists its choices, or is None where any value will do.
+    A flag lists its choices, or is None where any value will do. An out `record` is written here: core/record.py.
     """
-    from attnrate.core import config  # config needs UserError
+    from attnrate.core import config, files, record  # config needs UserError
 
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     if params:
@@ -41,7 +42,9 @@ def run(
         parser.add_argument(f"--{name}", choices=choices, required=True)
     args = parser.parse_args()
     name = os.environ.get("DVC_STAGE", Path(sys.argv[0]).stem)
+    first = os.environ.get("RANK", "0") == "0"  # of the processes of `accelerate launch` or torchrun
     start = time.perf_counter()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop is a Ctrl-C
     try:
         for path in (getattr(args, i) for i in inputs):
             if not path.exists():
@@ -50,13 +53,20 @@ def run(
         if "threads" in params:
             _set_threads(cfg.threads)
         main(cfg, args)
+        if "record" in outs and first:
+            chosen = {flag: getattr(args, flag.replace("-", "_")) for flag in flags or ()}
+            files.write_json(args.record, record.make(name, cfg, sections or {}, chosen))
     except UserError as e:
         sys.exit(f"{name}: {e}")
     except FileNotFoundError as e:
         sys.exit(f"{name}: {e.filename} is missing; `dvc repro {name}` makes it, `dvc checkout` restores it")
-    except KeyboardInterrupt:
-        sys.exit(f"\n{name}: interrupted, nothing was written; `dvc repro` starts it again")
-    _log(name, time.perf_counter() - start)
+    except OSError as e:
+        where = f"{e.filename}: " if e.filename else ""
+        sys.exit(f"{name}: {where}{e.strerror or e}; no out is half-written: put that right, then `dvc repro`")
+    except KeyboardInterrupt as e:
+        sys.exit(f"{name}: interrupted, no out is half-written; `dvc repro` {str(e) or 'starts this stage again'}")
+    if first:
+        _log(name, time.perf_counter() - start)
 
 
 def _set_threads(threads: int) -> None:

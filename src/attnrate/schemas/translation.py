@@ -12,6 +12,8 @@ Files = str | Annotated[list[str], Field(min_length=2, max_length=2)] | None
 
 
 class Translation(Section):
+    data_key = "corpus"
+
     corpus: Literal["interface", "wmt14", "files", "toy"] = Field(
         description="interface: Home Assistant's strings; wmt14: the paper's; files: train, dev and test below; toy: for tests"
     )

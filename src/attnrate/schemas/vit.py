@@ -21,11 +21,10 @@ Start = Annotated[str, AfterValidator(_start)]
 
 
 class Vit(Section):
+    data_key = "data"
+
     data: Literal["cifar10", "toy"] = Field(description="cifar10, or a synthetic stand-in for tests")
     data_folder: Path | None = Field(description="a copy of CIFAR10 on this machine; null downloads it")
-    launch: Literal["python", "accelerate launch"] = Field(
-        description="what starts a training; the latter for several GPUs"
-    )
     readings: Annotated[list[Reading], Field(min_length=1), AfterValidator(_unique)] = Field(
         description="readings of m_h in the sweep"
     )

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attnrate.core import files
@@ -41,7 +40,12 @@ def kept(name: str, params: Any, inputs: Iterable[Path]) -> Iterator[Path]:
     """A folder for the checkpoints of one stage; when the block ends well it goes, with any older one of that name."""
     folder = FOLDER / f"{name}-{key(params, inputs)}"
     folder.mkdir(parents=True, exist_ok=True)
-    yield folder
+    try:
+        yield folder
+    except KeyboardInterrupt:
+        if any(folder.glob("*.safetensors")):
+            raise KeyboardInterrupt(f"goes on from the last checkpoint, in {folder}") from None
+        raise
     for old in FOLDER.glob(f"{name}-{'[0-9a-f]' * 16}"):
         shutil.rmtree(old, ignore_errors=True)
 
@@ -55,7 +59,7 @@ def save(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: 
     if torch.cuda.is_available():
         tensors["rng.cuda"] = torch.cuda.get_rng_state()
     draft = path.with_suffix(".draft")
-    save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, {"state": json.dumps(state)})
+    files.write_weights(draft, tensors, state=json.dumps(state))
     os.replace(draft, path)
 
 

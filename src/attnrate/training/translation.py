@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import MarianMTModel
 
@@ -181,5 +180,5 @@ def train_all(
             with files.atomic(weights) as draft:
                 draft.mkdir()
                 for run_name, state in models.items():
-                    save_file(state, draft / f"{run_name}.safetensors")
+                    files.write_weights(draft / f"{run_name}.safetensors", state)
         accelerator.wait_for_everyone()

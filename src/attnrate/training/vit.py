@@ -9,7 +9,6 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attnrate.core import files
@@ -125,12 +124,12 @@ def train_all(
             if accelerator.is_main_process:
                 rows.append(run.keys | scores(model, view, arrays, accelerator))
                 curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
-                models[run.name] = {k: v.cpu().contiguous() for k, v in model.state_dict().items()}
+                models[run.name] = {k: v.cpu() for k, v in model.state_dict().items()}
         if accelerator.is_main_process:
             files.write_csv(out, pd.DataFrame(rows))
             files.write_csv(history, pd.concat(curves))
             with files.atomic(weights) as draft:
                 draft.mkdir()
                 for run_name, state in models.items():
-                    save_file(state, draft / f"{run_name}.safetensors")
+                    files.write_weights(draft / f"{run_name}.safetensors", state)
         accelerator.wait_for_everyone()
