@@ -137,12 +137,14 @@ def disturb(kill: Kill, space: Workspace, reference: Reference) -> None:
         kill.landed = "before the first checkpoint"
     else:
         kill.landed = f"with {sum((root / out).exists() for out in stage.outs)} of {len(stage.outs)} outs"
-    if kill.signal == signal.SIGINT and not kill.finished:
-        says = [line for line in output.splitlines() if "interrupted" in line and "dvc repro" in line]
-        if process.returncode == -signal.SIGINT or ("KeyboardInterrupt" in output and "stage.run(" not in output):
-            kill.landed += ", before the imports were done: Python's own words"
-        elif len(says) != 1 or "Traceback" in output:
-            kill.problems.append(f"does not say in one line how to go on:\n{output}")
+    spoken = kill.signal == signal.SIGINT or process.returncode != -kill.signal  # SIGTERM while importing just ends it
+    says = [line for line in output.splitlines() if "interrupted" in line and "dvc repro" in line]
+    if kill.finished or kill.signal == signal.SIGKILL or not spoken:
+        return
+    if not says and "attnrate" not in output:
+        kill.landed += ", Python itself was starting"
+    elif len(says) != 1 or "Traceback" in output:
+        kill.problems.append(f"does not say in one line how to go on:\n{output}")
 
 
 def recover(kill: Kill, space: Workspace, reference: Reference) -> None:
@@ -153,7 +155,8 @@ def recover(kill: Kill, space: Workspace, reference: Reference) -> None:
     if kill.resumes and "continuing after step" not in output:
         kill.problems.append("did not continue from its checkpoint")
     kill.problems += reference.differences(space.path)
-    kill.problems += [f"left {p.name} in .scratch" for p in space.path.glob(".scratch/checkpoints/*")]
+    scratch = [*space.path.glob(".scratch/checkpoints/*"), *space.path.glob(".scratch/*")]
+    kill.problems += [f"left {p.name} in .scratch" for p in scratch if p.name != "checkpoints"]
 
 
 def torture(reference: Reference, kills: int, seed: int, folder: Path) -> bool:
