@@ -203,14 +203,15 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background job would pass on that it is ignored
+    begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
         folder = Path(name)
         space = smoke(folder / "reference", LONGER)
-        begin = time.perf_counter()
         reference = Reference(space, args.stages or [s.name for s in pipeline.stages(space.path)])
         print(f"reference: {len(reference.seconds)} stages in {time.perf_counter() - begin:.0f} s", flush=True)
         ok = torture(reference, args.kills, args.seed, folder)
         ok = faults.check(reference, folder) and ok
+    print(f"{'all well' if ok else 'something is WRONG'}; {time.perf_counter() - begin:.0f} s in total")
     return 0 if ok else 1
 
 
