@@ -36,6 +36,7 @@ LONGER = {
     "translation": {"steps": 80, "tune_steps": 30, "checkpoint": 4},
 }
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+PATIENCE = 2  # seconds that a stage may take to end
 TRAININGS = 0.7  # share of the kills that goes to stages with checkpoints
 AIMED = {True: 0.85, False: 0.5}  # share that waits for a checkpoint (with checkpoints) or for a first out (without)
 
@@ -118,9 +119,9 @@ def disturb(kill: Kill, space: Workspace, reference: Reference) -> None:
         if process.poll() is None:
             os.killpg(process.pid, kill.signal)
         try:
-            process.wait(2)
+            process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            kill.problems.append(f"still running 2 s after {kill.signal.name}")
+            kill.problems.append(f"still running {PATIENCE} s after {kill.signal.name}")
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         log.seek(0)
@@ -202,7 +203,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # a shell's background job would pass on that it is ignored
+    )  # jobs in a shell's background ignore it, and so would stages
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
         folder = Path(name)
