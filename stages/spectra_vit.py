@@ -5,7 +5,6 @@ import bootstrap  # noqa: F401
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.torch import load_file
 
 from attnrate.analysis import vit_spectra
 from attnrate.core import files, stage
@@ -23,7 +22,8 @@ def main(cfg, args):
     p, mh = cfg.vit, int(args.mh)
     model = vit.make(p, args.reading, mh, seed=0).eval()
     weights = min(args.weights.glob("*.safetensors"), key=lambda path: int(path.stem.rpartition("seed")[2]))
-    model.load_state_dict(load_file(weights))  # the first seed's
+    with files.reading(weights):  # the first seed's
+        model.load_state_dict(files.read_weights(weights))
     images = torch.from_numpy(load(args.data)["test_x"][: p.spectra_images])
     view = View(p.image_size, args.start)
     values, ranks, first_head = vit_spectra.measure(model, images, view, p.normalisation)

@@ -6,10 +6,7 @@ random permutation; permuted-scratch: as permuted, but from where the main model
 
 import bootstrap  # noqa: F401
 
-import numpy as np
-from safetensors.torch import load_file
-
-from attnrate.core import stage
+from attnrate.core import files, stage
 from attnrate.models import vit
 from attnrate.schemas.vit import Vit
 from attnrate.training.vit import Run, train_all
@@ -25,7 +22,7 @@ PARAMS = (
 
 def main(cfg, args):
     p = cfg.vit
-    first10, random = (np.load(path, allow_pickle=False)["p"] for path in (args.first10, args.random))
+    first10, random = (files.read_npz(path)["p"] for path in (args.first10, args.random))
     source, budget = ("original", "full") if p.main_start == "scratch" else ("pretrained", "tune")
 
     def fresh(seed):
@@ -33,7 +30,10 @@ def main(cfg, args):
 
     def trained(seed):
         model = vit.make(p, "qk", p.main_mh, seed)
-        model.load_state_dict(load_file(args.main / f"{source}_seed{seed}.safetensors"))
+        path = args.main / f"{source}_seed{seed}.safetensors"
+        weights = files.read_weights(path)
+        with files.reading(path):
+            model.load_state_dict(weights)
         return model
 
     def runs(variant, seeds, model, permutation, budget):

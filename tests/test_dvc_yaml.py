@@ -1,7 +1,6 @@
 """dvc.yaml says what the code does: DVC follows neither imports nor paths, so a gap here is a stale result."""
 
 import ast
-import re
 import shutil
 from pathlib import Path
 

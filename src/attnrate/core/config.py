@@ -5,6 +5,7 @@ A stage asks for the keys it declares in dvc.yaml and gets those alone; the `val
 
 import math
 import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -92,7 +93,7 @@ def read(path: str | Path) -> dict:
             content = yaml.load(f, _Loader)
     except (OSError, UnicodeDecodeError) as e:
         raise UserError(f"{path}: cannot be read ({e})") from None
-    except yaml.YAMLError as e:
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
         raise UserError(f"{path}: is not valid YAML: {' '.join(str(e).split())}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: should be a mapping of keys to values")
@@ -107,8 +108,19 @@ def check(model: type[BaseModel], content: Mapping, path: str | Path) -> Any:
         raise UserError("\n".join(_explain(model, error, path) for error in e.errors())) from None
 
 
+_short = reprlib.Repr()
+_short.maxlevel, _short.maxlist, _short.maxdict, _short.maxstring, _short.maxother = 2, 20, 20, 200, 200
+
+
+def _shown(value: Any) -> str:
+    try:
+        return _short.repr(value)
+    except ValueError:  # Python prints no integer of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
 def _explain(model: type[BaseModel], error: Mapping, path: str | Path) -> str:
-    key = ".".join(map(str, error["loc"]))
+    key = ".".join(repr(str(part))[1:-1] for part in error["loc"])
     field, owner = None, model
     for part in error["loc"]:
         if isinstance(owner, type) and issubclass(owner, BaseModel) and part in owner.model_fields:
@@ -120,9 +132,9 @@ def _explain(model: type[BaseModel], error: Mapping, path: str | Path) -> str:
     if error["type"] == "extra_forbidden":
         return f"{path}: {key} is not a known parameter"
     rule = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if isinstance(error["input"], dict) and error["type"] == "value_error":  # a rule about several keys names them
+    if len(error["loc"]) <= 1 and isinstance(error["input"], dict) and error["type"] == "value_error":
         return f"{path}: {rule}"
-    return f"{path}: {key} = {error['input']!r} is not allowed: {rule}{about}"
+    return f"{path}: {key} = {_shown(error['input'])} is not allowed: {rule}{about}"
 
 
 def load(path: str | Path, keys: Iterable[str], sections: Mapping[str, type[Section]]) -> Any:

@@ -5,6 +5,8 @@ import json
 import math
 import os
 import shutil
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +14,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from safetensors import SafetensorError
+
+from attnrate.core.stage import UserError
 
 SCRATCH = Path(".scratch")
+RESTORE = "`dvc checkout` restores it"
+DAMAGED = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
+           SafetensorError)  # fmt: skip
 
 
 @contextmanager
@@ -63,6 +71,38 @@ def write_json(path: str | Path, content: Any, digits: int = 6) -> None:
 
 def read_json(path: str | Path) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+@contextmanager
+def reading(path: str | Path, remedy: str = RESTORE) -> Iterator[None]:
+    """Whatever is wrong with the file at path is told in one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except DAMAGED as e:
+        why = " ".join(str(e).split())
+        raise UserError(f"{path}: cannot be read ({why[:200] or type(e).__name__}); {remedy}") from None
+
+
+def read_npz(path: str | Path, remedy: str = RESTORE) -> dict[str, np.ndarray]:
+    """Every array of an npz file, all numbers finite; nothing is ever unpickled."""
+    with reading(path, remedy), open(path, "rb") as f, np.load(f, allow_pickle=False) as z:
+        arrays = {name: z[name] for name in z.files}
+        if wrong := [n for n, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]:
+            raise ValueError(f"{', '.join(wrong)}: numbers that are not finite")
+    return arrays
+
+
+def read_weights(path: str | Path) -> dict:
+    """Every tensor of a safetensors file, all numbers finite."""
+    from safetensors.torch import load_file  # two seconds that figures need not pay
+
+    with reading(path):
+        tensors = load_file(path)
+        if wrong := [n for n, t in tensors.items() if not t.isfinite().all()]:
+            raise ValueError(f"{', '.join(wrong)}: weights that are not finite")
+    return tensors
 
 
 def write_csv(path: str | Path, table: pd.DataFrame) -> None:

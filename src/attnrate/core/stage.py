@@ -1,6 +1,7 @@
 """The run of a stage: flags in, parameters checked, its record written, seconds and memory logged, errors in one line."""
 
 import argparse
+import ctypes
 import json
 import os
 import resource
@@ -63,6 +64,8 @@ def run(
     except OSError as e:
         where = f"{e.filename}: " if e.filename else ""
         sys.exit(f"{name}: {where}{e.strerror or e}; no out is half-written: put that right, then `dvc repro`")
+    except MemoryError as e:
+        sys.exit(f"{name}: out of memory ({e}); make its batches, models or evaluation sets smaller in params.yaml")
     except KeyboardInterrupt as e:
         sys.exit(f"{name}: interrupted, no out is half-written; `dvc repro` {str(e) or 'starts this stage again'}")
     if first:
@@ -74,6 +77,11 @@ def _set_threads(threads: int) -> None:
 
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # with NaN, for code that reads before it writes
+    if sys.platform == "linux":  # keep freed memory: giving it back costs page faults at every step
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 def _log(name: str, seconds: float) -> None:

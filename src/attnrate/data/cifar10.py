@@ -7,12 +7,13 @@ ever unpickled: the official Python batches are walked opcode by opcode, without
 import hashlib
 import io
 import json
+import lzma
 import pickletools
 import struct
 import sys
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -51,8 +52,9 @@ BATCHES = {  # name → sha256 of its uint8 pixels (10000, 3072) in the official
     ),
 }
 ROWS, PIXELS = 10_000, 3 * 32 * 32
-DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, OverflowError, SyntaxError, struct.error, zlib.error,
-           tarfile.TarError, Image.DecompressionBombError)  # fmt: skip
+LARGEST = 1 << 26  # bytes of a file that is read; the largest batch of any kind has 31 million
+DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, OverflowError, SyntaxError, RecursionError, struct.error,
+           zlib.error, lzma.LZMAError, tarfile.TarError, Image.DecompressionBombError)  # fmt: skip
 Batch = tuple[np.ndarray, np.ndarray]  # pixels (10000, 3072), labels (10000,)
 
 
@@ -85,19 +87,25 @@ def from_png(content: bytes, labels: np.ndarray) -> Batch:
     return image.transpose(0, 2, 1).reshape(ROWS, PIXELS), labels
 
 
+def _read(name: str, size: int, read: Callable[[], bytes]) -> bytes:
+    if size > LARGEST:
+        raise ValueError(f"{name} has {size:,} bytes")
+    return read()
+
+
 def members(path: Path) -> Iterator[tuple[str, bytes]]:
     """(name, content) of the files of a folder or tar archive that a batch may be in."""
     wanted = {name + suffix for name in BATCHES for suffix in ("", ".bin", ".png")}
     wanted |= {"train_lables.json", "test_lables.json"}  # spelled so in the mirror
     if path.is_dir():
-        for file in sorted(p for p in path.iterdir() if p.name in wanted):
-            yield file.name, file.read_bytes()
+        for file in sorted(p for p in path.iterdir() if p.name in wanted and p.is_file()):
+            yield file.name, _read(file.name, file.stat().st_size, file.read_bytes)
         return
     with tarfile.open(path) as archive:
         for member in archive:
             name = member.name.rpartition("/")[2]
             if member.isfile() and name in wanted:
-                yield name, archive.extractfile(member).read()
+                yield name, _read(name, member.size, archive.extractfile(member).read)
 
 
 def decode(path: Path) -> dict[str, Batch]:

@@ -85,9 +85,9 @@ def web(url: str, algorithm: str, expected: str, cache: Path) -> Path:
         e.close()
         if e.code == 416:  # the part is longer than the file
             part.unlink()
-        raise Unavailable(f"the host answered {e.code} {e.reason}") from None
-    except (OSError, http.client.HTTPException) as e:  # URLError and TimeoutError too; what arrived stays
-        raise Unavailable(f"{getattr(e, 'reason', e)}") from None
+        raise Unavailable(" ".join(f"the host answered {e.code} {e.reason}".split())) from None
+    except (OSError, ValueError, http.client.HTTPException) as e:  # URLError and TimeoutError too; what arrived stays
+        raise Unavailable(" ".join(str(getattr(e, "reason", e)).split())) from None
     if digest(part, algorithm) != expected:
         part.unlink()
         raise Unavailable(f"what arrived as {target.name} is damaged or another file ({algorithm} differs); removed")

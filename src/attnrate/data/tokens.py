@@ -97,9 +97,12 @@ def save(path: Path, parts: dict[str, Sentences]) -> None:
 
 
 def load(path: Path) -> dict[str, Sentences]:
-    try:
-        with np.load(path, allow_pickle=False) as z:
-            names = dict.fromkeys(key.partition(".")[0] for key in z.files)
-            return {name: Sentences(z[f"{name}.ids"], z[f"{name}.starts"]) for name in names}
-    except (OSError, ValueError, KeyError, EOFError) as e:
-        raise UserError(f"{path}: cannot be read ({e}); `dvc repro --force prepare_translation` makes it") from None
+    remedy = "`dvc repro --force prepare_translation` makes it"
+    z = files.read_npz(path, remedy)
+    with files.reading(path, remedy):
+        found = {n: Sentences(z[f"{n}.ids"], z[f"{n}.starts"]) for n in dict.fromkeys(k.partition(".")[0] for k in z)}
+        for name, s in found.items():
+            whole = s.ids.dtype == np.uint16 and s.starts.dtype == np.int64 and len(s.starts) and s.starts[0] == 0
+            if not (whole and s.starts[-1] == len(s.ids) and (s.lengths >= 0).all()):
+                raise ValueError(f"{name}: no sentences of tokens")
+    return found

@@ -1,6 +1,5 @@
 """CIFAR10 images, and how a ViT sees them."""
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attnrate.core.stage import UserError
+from attnrate.core import files
 from attnrate.data.permute import permute_patches
 
 # Mean and standard deviation of the pixels of each channel; those of timm's weights are what they were trained with.
@@ -35,8 +34,11 @@ class View:
 
 def load(path: Path) -> dict[str, np.ndarray]:
     """train_x (N, 32, 32, 3), train_y (N,), test_x, test_y, all uint8."""
-    try:
-        with path.open("rb") as f, np.load(f, allow_pickle=False) as z:
-            return {name: z[name] for name in ("train_x", "train_y", "test_x", "test_y")}
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as e:
-        raise UserError(f"{path}: cannot be read ({e}); `dvc repro --force download_cifar10` makes it anew") from None
+    remedy = "`dvc repro --force download_cifar10` makes it anew"
+    arrays = files.read_npz(path, remedy)
+    with files.reading(path, remedy):
+        for x, y in ((arrays[f"{part}_x"], arrays[f"{part}_y"]) for part in ("train", "test")):
+            shaped = x.shape[1:] == (32, 32, 3) and y.shape == x.shape[:1]
+            if not (shaped and x.dtype == y.dtype == np.uint8 and y.max(initial=0) < 10):
+                raise ValueError("its arrays are not images and labels")
+    return arrays

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
+from attnrate.core import files
 from attnrate.data.tokens import EOS, PAD
 
 POSITIONS = 512  # tokens of the longest sentence, EOS included
@@ -55,7 +55,9 @@ def load_weights(model: MarianMTModel, state: dict[str, Tensor]) -> MarianMTMode
 
 
 def load(params, path: Path) -> MarianMTModel:
-    return load_weights(make(params, 0), load_file(path)).eval()
+    state = files.read_weights(path)
+    with files.reading(path):
+        return load_weights(make(params, 0), state).eval()
 
 
 def on_device(model: MarianMTModel) -> MarianMTModel:

@@ -111,7 +111,14 @@ def make(params, reading: str, mh: int, seed: int, start: str = "scratch") -> Vi
         heads=params.heads, mlp_ratio=params.mlp_ratio, seed=seed,
     )  # fmt: skip
     if start != "scratch":
-        start_from(model, pretrained(start, 10, params.image_size))
+        weights = pretrained(start, 10, params.image_size)
+        try:
+            start_from(model, weights)
+        except (KeyError, RuntimeError) as e:
+            raise UserError(
+                f"{start}: is of another size than vit.image_size, patch, width, depth, heads and mlp_ratio describe "
+                f"({' '.join(str(e).split())[:200]})"
+            ) from None
     return model
 
 

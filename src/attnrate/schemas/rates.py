@@ -42,8 +42,17 @@ class Rates(Section):
 
     @model_validator(mode="after")
     def _fits(self):
-        if max(self.mh) + 1 > self.n or max(self.train_mh) > 10 * self.n:
-            raise ValueError(f"rates.mh up to {max(self.mh)} needs rates.n of at least {max(self.mh) + 1}")
+        if len({f"{alpha:g}" for alpha in self.alphas}) < len(self.alphas):
+            raise ValueError(f"rates.alphas = {self.alphas} should differ in their first six digits")
+        largest = max(*self.mh, self.width_rank)
+        if largest + 1 > self.n:
+            raise ValueError(f"rates.mh and rates.width_rank up to {largest} need rates.n of at least {largest + 1}")
+        if 2 * min(self.mh) + 1 > self.n:
+            raise ValueError(
+                f"rates.mh from {min(self.mh)} on leaves the free kernel nothing: it needs 2 m_h + 1 ≤ rates.n = {self.n}"
+            )
+        if max(self.train_mh) > 10 * self.n:
+            raise ValueError(f"rates.train_mh up to {max(self.train_mh)} should be at most 10 times rates.n = {self.n}")
         if self.queries > self.tau:
             raise ValueError(f"rates.queries = {self.queries} should be at most rates.tau = {self.tau}")
         if self.warmup >= self.steps:

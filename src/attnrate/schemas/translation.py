@@ -1,14 +1,23 @@
 """Parameters of section 6.1 on English-German: the translation column of Table 1."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from attnrate.core.config import Count, Positive, Rate, Section, Seeds, _number, _unique
 
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
-Files = str | Annotated[list[str], Field(min_length=2, max_length=2)] | None
+
+
+def _files(value: Any) -> Any:
+    paths = value if isinstance(value, list) and len(value) == 2 else [value]
+    if value is None or all(isinstance(p, str) and p and "\0" not in p for p in paths):
+        return value
+    raise ValueError("should be a prefix, of which .en and .de are the sides, or two paths, or null")
+
+
+Files = Annotated[str | list[str] | None, BeforeValidator(_files)]
 
 
 class Translation(Section):

@@ -1,18 +1,21 @@
 """Parameters of sections 5.2 and 6.1 on CIFAR10: Figures 2 and 3, Table 1."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attnrate.core.config import Count, Head, Heads, Positive, Rate, Section, Seed, Seeds, _number, _unique
+from attnrate.core.config import Count, Positive, Rate, Section, Seed, Seeds, _number, _unique
 
 Reading = Literal["qk", "head", "width"]
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
+Plain = Annotated[int, Field(strict=True, ge=1, le=256)]  # dvc.yaml puts it into commands and names as it is written
+TOY_IMAGES = 640  # what the stand-in holds to train on
 
 
 def _start(value: str) -> str:
-    if value != "scratch" and not value.startswith("vit_"):
+    if value != "scratch" and not re.fullmatch(r"vit_[A-Za-z0-9_.]+", value):
         raise ValueError("should be scratch or the name of a timm model, such as vit_base_patch16_224.augreg_in21k")
     return value
 
@@ -28,10 +31,12 @@ class Vit(Section):
     readings: Annotated[list[Reading], Field(min_length=1), AfterValidator(_unique)] = Field(
         description="readings of m_h in the sweep"
     )
-    mh_sweep: Heads = Field(description="head sizes of Figure 3, beside main_mh")
+    mh_sweep: Annotated[list[Plain], Field(min_length=1), AfterValidator(_unique)] = Field(
+        description="head sizes of Figure 3, beside main_mh"
+    )
     seeds: Seeds = Field(description="seeds of the sweep")
     start: Start = Field(description="what the sweep starts from; a timm model is cut to m_h by an SVD")
-    main_mh: Head = Field(description="head size of the main model: Figure 2, Table 1")
+    main_mh: Plain = Field(description="head size of the main model: Figure 2, Table 1")
     main_start: Start = Field(description="what the main model starts from")
     table_seeds: Seeds = Field(description="seeds of the main model and of Table 1's pair")
     extra_seeds: Seeds = Field(description="seeds of Table 1's other rows")
@@ -40,7 +45,9 @@ class Vit(Section):
     width: Annotated[Count, Field(le=4096)] = Field(description="width of the model")
     depth: Annotated[Count, Field(le=64)] = Field(description="number of layers")
     heads: Annotated[Count, Field(le=64)] = Field(description="number of heads")
-    mlp_ratio: Positive = Field(description="width of the feed-forward part over that of the model")
+    mlp_ratio: Annotated[Positive, Field(le=64)] = Field(
+        description="width of the feed-forward part over that of the model"
+    )
     train_images: Annotated[Count, Field(le=50000)] = Field(description="images to train on")
     test_images: Annotated[Count, Field(le=10000)] = Field(description="images to test on")
     epochs: Count = Field(description="passes over the training images")
@@ -78,8 +85,16 @@ class Vit(Section):
         full = self.width // self.heads
         if max(*self.mh_sweep, self.main_mh) > full:
             raise ValueError(f"vit.mh_sweep and vit.main_mh should be at most vit.width / vit.heads = {full}")
-        if self.batch > self.train_images:
-            raise ValueError(f"vit.batch = {self.batch} should be at most vit.train_images = {self.train_images}")
+        narrowest = self.heads * min(self.mh_sweep) if "width" in self.readings else self.width
+        if int(narrowest * self.mlp_ratio) < 1:
+            raise ValueError(f"vit.mlp_ratio = {self.mlp_ratio} leaves no unit beside a width of {narrowest}")
+        images = min(self.train_images, TOY_IMAGES) if self.data == "toy" else self.train_images
+        if self.batch > images:
+            raise ValueError(
+                f"vit.batch = {self.batch} should be at most the {images} images that vit.train_images and vit.data give"
+            )
+        if self.accumulate > self.batch:
+            raise ValueError(f"vit.accumulate = {self.accumulate} should be at most vit.batch = {self.batch}")
         if self.start != "scratch" and self.readings != ["qk"]:
             raise ValueError(
                 "vit.start should be scratch unless vit.readings is qk alone: only its heads can be cut by an SVD"

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnrate.core import files
+
 ORDERINGS = ("exchange", "roll", "permute-kernel")
 MIXINGS = ("causal", "literal", "altered-kernel")
 FILTERS = ("positive", "signed")
@@ -113,6 +115,7 @@ def save(path, targets: list[LinearTarget]) -> None:
 
 
 def load(path) -> list[LinearTarget]:
-    with np.load(path, allow_pickle=False) as z:
+    z = files.read_npz(path)
+    with files.reading(path):
         rows = zip(*(z[k] for k in ("table", "kernel", "alteration", "filter", "rho", "matrix")), strict=True)
         return [LinearTarget(int(t), str(k), str(a), str(f), r, m) for t, k, a, f, r, m in rows]

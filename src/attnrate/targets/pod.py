@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnrate.core import files
+
 Rank = int | str  # a number of terms, or "inf"
 
 
@@ -59,8 +61,11 @@ class PodTarget:
 
     @classmethod
     def load(cls, path) -> "PodTarget":
-        with np.load(path, allow_pickle=False) as z:
+        z = files.read_npz(path)
+        with files.reading(path):
             rank = str(z["rank"])
+            if z["x"].ndim != 2 or z["x"].shape != z["y"].shape or z["sigma"].ndim != 1:
+                raise ValueError("its arrays are not those of a target")
             return cls(float(z["alpha"]), rank if rank == "inf" else int(rank), z["sigma"],
                        z["x"].astype(np.float64), z["y"].astype(np.float64))  # fmt: skip
 

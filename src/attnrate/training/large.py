@@ -131,6 +131,7 @@ def train(
             for group in optimiser.param_groups:
                 group["lr"] = lr
             generator = torch.Generator().manual_seed((seed * 1_000_003 + step) * 1_009 + rank)
+            index = np.resize(index, max(len(index), world * recipe.accumulate))  # no part is empty
             parts = np.array_split(index[rank::world], recipe.accumulate)
             for i, part in enumerate(parts):
                 batch = {k: v.to(accelerator.device) for k, v in data.batch(part, generator).items()}

@@ -30,6 +30,10 @@ class Pairs:
             raise UserError(
                 f"translation.batch_tokens = {budget} is less than the longest sentence, {self.lengths.max()} tokens"
             )
+        if len(self.lengths) and self.lengths.max() > seq2seq.POSITIONS:
+            raise UserError(
+                f"the longest sentence has {self.lengths.max()} tokens, the model {seq2seq.POSITIONS} positions; cut it in dev or test"
+            )
 
     def order(self, rng: np.random.Generator) -> list[np.ndarray]:
         ranked = np.argsort(
