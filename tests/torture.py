@@ -100,9 +100,9 @@ def wait_for_moment(process: subprocess.Popen, kill: Kill, root: Path, reference
         outs, scratch = [root / out for out in stage.outs], root / ".scratch"
         before = set(scratch.iterdir())
         reached = lambda: set(scratch.iterdir()) != before or any(out.exists() for out in outs)  # noqa: E731
-        pause = rng.uniform(0, 0.02 * len(outs))
+        pause = rng.uniform(0, 0.004 * len(outs))
     while process.poll() is None and not reached():
-        time.sleep(0.002)
+        time.sleep(0.001)
     time.sleep(pause)
 
 
