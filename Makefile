@@ -2,7 +2,8 @@
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 READY := .venv/.ready
 
-.PHONY: repro test fresh env timings readme lock lint rehearse bench
+KILLS ?= 50
+.PHONY: repro test fresh env timings readme lock lint rehearse bench torture twice verify cluster
 repro: env
 	@dvc repro
 
@@ -34,7 +35,19 @@ rehearse: env ## the paper profile for two steps, at true sizes, on this machine
 	@python -m attnrate.rehearse
 
 bench: env ## ratios against what a user would write instead
-	@for b in benchmarks/*.py; do python $$b || exit 1; done
+	@python -m benchmarks
+
+torture: env ## kill stages at random moments, rerun them, compare every byte
+	@python -m tests.torture --kills $(KILLS)
+
+twice: env ## the smoke DAG twice, in two places: the same bytes
+	@python -m tests.twice
+
+verify: env ## results of a rebuild against the committed ones, within stated tolerances
+	@python -m attnrate.verify
+
+cluster: env ## out-of-date stages over the workers of this machine
+	@python -m attnrate.cluster
 
 lint: env
 	@ruff check . && ruff format --check .

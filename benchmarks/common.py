@@ -3,7 +3,6 @@
 import contextlib
 import os
 import platform
-import re
 import statistics
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from attnrate.core import files, stage
+from attnrate.core import files, record, stage
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
@@ -75,10 +74,8 @@ def as_stage() -> Iterator[None]:
 
 
 def machine() -> dict[str, str | int]:
-    info = Path("/proc/cpuinfo")
-    names = re.findall(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else []
     return {
-        "cpu": names[0] if names else platform.processor(), "cores": os.cpu_count(), "threads": THREADS,
+        "cpu": record.processor(), "cores": os.cpu_count(), "threads": THREADS,
         "system": f"{platform.system()} {platform.machine()}", "python": platform.python_version(), "torch": torch.__version__,
     }  # fmt: skip
 

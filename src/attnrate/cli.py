@@ -8,8 +8,12 @@ from attnrate.core.stage import UserError
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="attnrate", description="Attention spectra of a model of your own.")
+    top = argparse.ArgumentParser(
+        prog="attnrate", description="Where a result comes from; attention spectra of your own model."
+    )
     commands = top.add_subparsers(dest="command", required=True)
+    trace = commands.add_parser("trace", help="every stage behind a file, with data sets, seeds, packages and device")
+    trace.add_argument("file", type=Path, help="an out of the pipeline, such as reports/results/vit.csv")
     add = commands.add_parser(
         "spectrum", help="singular values of attention before the softmax, for every layer and head",
         description="Singular values of QKᵀ·scale for every layer and head of a model, their ranks, fits and figures.",
@@ -35,7 +39,22 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> None:
     options = vars(parser().parse_args(argv))
-    del options["command"]
+    command = options.pop("command")
+    try:
+        run_trace(options["file"]) if command == "trace" else run_spectrum(options)
+    except UserError as e:
+        sys.exit(f"attnrate {command}: {e}")
+    except KeyboardInterrupt:
+        sys.exit(f"\nattnrate {command}: interrupted, nothing was written")
+
+
+def run_trace(file: Path) -> None:
+    from attnrate.trace import report
+
+    print(report(file))
+
+
+def run_spectrum(options: dict) -> None:
     from transformers.utils import logging  # seconds that --help need not pay
 
     from attnrate.spectrum import spectrum
@@ -43,10 +62,5 @@ def main(argv: list[str] | None = None) -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     out = options["out"]
-    try:
-        spectrum(options.pop("model"), options.pop("out"), **options)
-    except UserError as e:
-        sys.exit(f"attnrate spectrum: {e}")
-    except KeyboardInterrupt:
-        sys.exit("\nattnrate spectrum: interrupted, nothing was written")
+    spectrum(options.pop("model"), options.pop("out"), **options)
     print(f"{out / 'summary.md'}")

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import networkx as nx
+from dvc.exceptions import OutputNotFoundError
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
 
@@ -19,8 +20,8 @@ def behind(path: Path) -> list[PipelineStage]:
     with Repo() as repo:
         graph = repo.index.graph
         try:
-            own = repo.find_outs_by_path(str(path), recursive=path.is_dir())[0].stage
-        except Exception:  # DVC has several kinds for it
+            own = repo.find_outs_by_path(str(path), strict=False)[0].stage  # files inside of outs count too
+        except OutputNotFoundError:
             raise UserError(f"{path}: no stage of dvc.yaml writes it") from None
         return list(nx.dfs_postorder_nodes(graph, own))  # edges lead from a stage to what it needs
 
