@@ -46,21 +46,8 @@ TYPES = [
     datetime.date(2026, 1, 1),
 ]
 NUMBERS = [
-    0,
-    -1,
-    10**12,
-    10**400,
-    2**31,
-    8.5,
-    math.nan,
-    math.inf,
-    -math.inf,
-    1.7e308,
-    5e-324,
-    "1e400",
-    "1e-400",
-    "0x10",
-]
+    0, -1, 10**12, 10**400, 2**31, 8.5, math.nan, math.inf, -math.inf, 1.7e308, 5e-324, "1e400", "1e-400", "0x10",
+]  # fmt: skip
 LISTS = [[], [math.nan], [0], [-1], [1, 1], [1, 1.0], ["1", 1], [10**12], [1, [2]], [5e-324], ["inf", math.inf], [300]]
 STRINGS = ["x" * 1000, "a\nb", "\0", "\x1b[2J", "١٢", "nan", "-0", "{}", "vit_a b", "vit_; true", "exp/original/x"]
 JUNK = [*TYPES, *NUMBERS, *LISTS, *STRINGS]
@@ -87,7 +74,7 @@ def plain(message: str) -> list[str]:
 
 def check(content: dict) -> BaseModel | list[str]:
     """The parameters, or the lines of the refusal."""
-    what = repr_of(content)
+    what = repr(content).encode()
     try:
         found = config.check(Params, content, "params.yaml")
     except UserError as e:
@@ -95,12 +82,6 @@ def check(content: dict) -> BaseModel | list[str]:
         return plain(str(e))
     note("accepted", what)
     return found
-
-
-def repr_of(content: dict) -> bytes:
-    return repr(
-        {k: v if not isinstance(v, int) or v < 1 << 64 else hex(v) for k, v in profile.flatten(content).items()}
-    ).encode()
 
 
 def read(text: bytes) -> BaseModel | str:
@@ -175,34 +156,18 @@ def test_any_values_together(changes):
         sound(found)
 
 
+DAMAGE = [
+    b"\t", b"\0", b"\xff", b"  ", b": ", b"- ", b"[", b"}", b"&a ", b"*a ", b"!!int ", b"!x ", b"'", b"|\n", b"%", b"? ",
+]  # fmt: skip
+
+
 @fuzz
 @given(st.data())
 def test_any_damage_to_the_text(data):
     lines = TEXT.splitlines(keepends=True)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(lines) - 1))
-        junk = data.draw(
-            st.sampled_from(
-                [
-                    b"\t",
-                    b"\0",
-                    b"\xff",
-                    b"  ",
-                    b": ",
-                    b"- ",
-                    b"[",
-                    b"}",
-                    b"&a ",
-                    b"*a ",
-                    b"!!int ",
-                    b"!x ",
-                    b"'",
-                    b"|\n",
-                    b"%",
-                    b"? ",
-                ]
-            )
-        )
+        junk = data.draw(st.sampled_from(DAMAGE))
         place = data.draw(st.integers(0, len(lines[at])))
         lines[at] = data.draw(
             st.sampled_from([b"", lines[at] * 2, lines[at][:place] + junk + lines[at][place:], lines[at][:place]])
@@ -274,8 +239,8 @@ def test_values_that_do_not_go_together_are_refused_in_one_line(changes, named):
 
 
 def test_more_than_three_hundred_different_files_were_tried():
-    for key in LEAVES[::3]:
-        for value in JUNK[::4]:
+    for key in LEAVES:
+        for value in TYPES[:6]:
             check(changed(**{key.replace(".", "__"): value}))
     assert len(SEEN["refused"]) >= 300
 
