@@ -24,6 +24,7 @@ def main(cfg, args):
     weights = min(args.weights.glob("*.safetensors"), key=lambda path: int(path.stem.rpartition("seed")[2]))
     with files.reading(weights):  # the first seed's
         model.load_state_dict(files.read_weights(weights))
+    model.to("cuda" if torch.cuda.is_available() else "cpu")
     images = torch.from_numpy(load(args.data)["test_x"][: p.spectra_images])
     view = View(p.image_size, args.start)
     values, ranks, first_head = vit_spectra.measure(model, images, view, p.normalisation)

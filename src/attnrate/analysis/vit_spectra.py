@@ -21,18 +21,18 @@ def measure(
 
     Also the values of each image for the first head of the first and of the last layer, (N, K) each, for violins.
     """
-    depth = len(model.blocks)
+    depth, device = len(model.blocks), next(model.parameters()).device
     found = {layer: Spectra(normalisation) for layer in range(depth)}
     kept: dict[int, list[np.ndarray]] = {0: [], depth - 1: []}
 
     def use(layer: int, q: Tensor, k: Tensor) -> None:
-        s = found[layer].add(q, k)
+        s = found[layer].add(q.cpu(), k.cpu())
         if layer in kept:
             kept[layer].append(s[:, 0].float().numpy())
 
     with record_heads(model, found, use):
         for part in images.split(chunk):
-            model(view(part))
+            model(view(part.to(device)))
 
     values, ranks = [], []
     for layer, spectra in found.items():

@@ -82,7 +82,7 @@ def on_gpu(params: Params) -> Iterator[tuple[str, str, float, float]]:
     images = (len(sweep) + 1) * p.spectra_images
     yield (
         "spectra_vit",
-        f"{len(sweep) + 1} models, {p.spectra_images:,} images",
+        f"{len(sweep) + 1} models, {p.spectra_images:,} images, forward passes alone",
         main.hours(images) / 3,
         main.gigabytes(0),
     )
