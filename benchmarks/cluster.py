@@ -1,12 +1,13 @@
-"""Two models of the laptop's ViT sweep: one after the other with two threads, or side by side with one (60 s).
+"""Two models of the laptop's ViT sweep: side by side with a thread each, against one after the other with two threads.
 
-python benchmarks/cluster.py          # models an hour of both; the images are random, only their shape matters
+The images are random: only their shape matters.
 """
 
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,9 @@ from attnrate.data.view import View
 from attnrate.models import vit as models
 from attnrate.schemas.vit import Vit
 from attnrate.training import large, vit
+from benchmarks.common import ROOT, Row
 
-PARAMS = Path(__file__).resolve().parents[1] / "params.yaml"
+PARAMS = ROOT / "params.yaml"
 STEPS, WARM, MH, REPEATS = 80, 5, 8, 2
 
 
@@ -49,9 +51,10 @@ def train(threads: int) -> None:
 
 def together(processes: int, threads: int) -> float:
     """Seconds of several trainings side by side, from one signal to the last end."""
-    command = [sys.executable, __file__, str(threads)]
+    command = [sys.executable, "-m", "benchmarks.cluster", str(threads)]
     running = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(processes)
     ]
     for process in running:
         process.stdout.readline()
@@ -61,17 +64,17 @@ def together(processes: int, threads: int) -> float:
     return max(float(process.communicate()[0]) for process in running)
 
 
-def main() -> None:
+def run(quick: bool) -> Iterator[Row]:
     p = load()
     whole = p.train_images // p.batch * p.epochs / STEPS  # a real training takes so many times the steps
-    times = [(2 * together(1, 2), together(2, 1)) for _ in range(REPEATS)]  # in turn, for a machine that is not idle
-    best = [min(t) for t in zip(*times, strict=True)]
-    for name, seconds in zip(("one after the other, 2 threads", "side by side, 1 thread each"), best, strict=True):
-        print(
-            f"{name:32s} {seconds / STEPS * 1e3:4.0f} ms a step of both   {2 * 3600 / (seconds * whole):4.0f} models an hour"
-        )
-    print(f"gain {best[0] / best[1]:.2f}x")
+    times = [(2 * together(1, 2), together(2, 1)) for _ in range(0 if quick else REPEATS)]  # in turn
+    serial, parallel = map(min, zip(*times, strict=True)) if times else (None, None)
+    hourly = [f"{2 * 3600 / (t * whole):.0f}" for t in (parallel, serial) if t]
+    yield Row(
+        "ViT sweep, two workers of one thread", "one process of two threads", serial / parallel if times else None, None,
+        ours=parallel, theirs=serial, note=f"{' against '.join(hourly)} models an hour" if times else "",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
-    train(int(sys.argv[1])) if len(sys.argv) > 1 else main()
+    train(int(sys.argv[1]))

@@ -17,7 +17,7 @@ from attnrate.core import files, record, stage
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 THREADS = min(2, int(os.environ.get("OMP_NUM_THREADS", 2)))  # as in params.yaml
-BENCHMARKS = ("spectra", "vit", "decoding", "rates", "rnn", "dag", "growth")
+BENCHMARKS = ("rates", "rnn", "spectra", "vit", "decoding", "cluster", "dag", "growth")
 
 
 @dataclass(frozen=True)

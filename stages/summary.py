@@ -7,7 +7,7 @@ from attnrate.report import summary
 
 
 def main(cfg, args):
-    files.write_json(args.out, summary.collect(files.read_json(args.claims), args.results))
+    files.write_json(args.out, summary.collect(files.read_json(args.claims), args.results), digits=4)
 
 
 if __name__ == "__main__":
