@@ -7,6 +7,8 @@ import pytest
 from attnrate import cli
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
+
 
 @pytest.fixture(autouse=True)
 def in_the_tree(in_scratch, monkeypatch):
@@ -17,7 +19,7 @@ def test_a_table_leads_to_the_trainings_behind_it_and_to_no_other(capsys):
     cli.main(["trace", "reports/tables/table2.csv"])
     text = capsys.readouterr().out
     assert "written by linear_table\n" in text
-    assert "linear_train@centred: synthetic data, laptop profile, linear.seeds = [0, 1, 2]" in text
+    assert "linear_train@centred: synthetic data, laptop profile, linear.eval_seed = 7, linear.seeds = [0, 1, 2]" in text
     assert "torch 2." in text and " threads;" in text and "vit" not in text
 
 

@@ -25,7 +25,7 @@ FILES = {
     "reports/results/linear.csv": LINEAR,
     "reports/results/linear_floors.csv": FLOORS,
     "reports/claims.json": json.dumps([{"id": "a", "measured": "1.2", "n": 3, "verdict": "reproduced"}]),
-    "reports/metrics/summary.json": json.dumps({"claims": {"reproduced": 1}, "vit": {"test acc": {"original": 0.5}}}),
+    "reports/metrics/summary.json": json.dumps({"reproduced": 1, "acc": 0.5}),
     "params.yaml": "mh: 32\n",
     "dvc.lock": "stages:\n  s:\n    outs:\n    - {path: reports/results/vit.csv, md5: '1'}\n"
     "    - {path: data/weights, md5: '2'}\n    - {path: data/more, md5: '3'}\n",
