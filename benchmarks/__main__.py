@@ -10,7 +10,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in every stage
 
 from attnrate.core import files
-from benchmarks.common import BENCHMARKS, FOLDER, markdown, merge, say
+from benchmarks.common import BENCHMARKS, FOLDER, RATIOS, markdown, merge, say
 
 
 def main() -> None:
@@ -34,7 +34,8 @@ def main() -> None:
             rows.append(row.record())
         print(f"  {time.perf_counter() - start:.0f} s", file=sys.stderr)
         results = merge(args.out / "results.json", {name: rows})
-        files.write_text(args.out / "results.md", markdown(results))
+        files.write_text(args.out / "results.md", markdown(results, RATIOS))
+        files.write_text(args.out / "growth.md", markdown(results, ["growth"]))
     every = [r for rows in results["benchmarks"].values() for r in rows if r["goal"] is not None]
     print(f"{sum(r['met'] is True for r in every)} of {len(every)} goals met, "
           f"{sum(r['met'] is False for r in every)} missed, {sum(r['met'] is None for r in every)} not measured")  # fmt: skip

@@ -6,7 +6,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from attnrate.core import files, record, stage
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 THREADS = min(2, int(os.environ.get("OMP_NUM_THREADS", 2)))  # as in params.yaml
-BENCHMARKS = ("rates", "rnn", "spectra", "vit", "decoding", "cluster", "dag", "growth")
+RATIOS = ("rates", "rnn", "spectra", "vit", "decoding", "cluster", "dag")
+BENCHMARKS = (*RATIOS, "growth")
 
 
 @dataclass(frozen=True)
@@ -91,21 +92,21 @@ def seconds(value: float | None) -> str:
     return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
 
 
-def markdown(results: dict) -> str:
-    """The table of all rows that have a goal, then what carries none."""
+def markdown(results: dict, names: Iterable[str]) -> str:
+    """A table of the rows of some benchmarks."""
     m = results["machine"]
     lines = [f"{m['cores']} cores ({m['cpu']}), {m['threads']} threads, torch {m['torch']}; medians of alternating runs.", "",
              "| path | against | ours | theirs | measured | goal | met |", "|---|---|---:|---:|---:|---:|---|"]  # fmt: skip
-    for rows in results["benchmarks"].values():
-        for r in rows:
+    for name in names:
+        for r in results["benchmarks"].get(name, []):
             measured = "not measured" if r["value"] is None else number(r["value"], r["unit"])
             goal = (
                 "" if r["goal"] is None else f"{r['sense']} {r['goal']:g}{'' if r['unit'] == 'x' else ' '}{r['unit']}"
             )
             met = {None: "", True: "yes", False: "**no**"}[r["met"]]
-            name = f"{r['name']} ({r['note']})" if r["note"] else r["name"]
+            title = f"{r['name']} ({r['note']})" if r["note"] else r["name"]
             lines.append(
-                f"| {name} | {r['against']} | {seconds(r['ours'])} | {seconds(r['theirs'])} | {measured} | {goal} | {met} |"
+                f"| {title} | {r['against']} | {seconds(r['ours'])} | {seconds(r['theirs'])} | {measured} | {goal} | {met} |"
             )
     return "\n".join(lines) + "\n"
 

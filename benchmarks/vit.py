@@ -89,7 +89,9 @@ def project(mh: int, images: Images, steps: int, p: dict, folder: Path) -> Calla
 
 def run(quick: bool) -> Iterator[Row]:
     p = yaml.safe_load((ROOT / "params.yaml").read_text())["vit"]
-    steps, repeats, batch = (1, 1, 8) if quick else (10, 7, p["batch"])
+    steps, repeats, batch = (
+        (1, 1, 8) if quick else (50, 3, p["batch"])
+    )  # a call also makes an optimiser and a checkpoint
     rng = np.random.default_rng(0)
     images = Images(
         rng.integers(0, 256, (batch * steps, 32, 32, 3), np.uint8), rng.integers(0, 10, batch * steps, np.uint8), batch

@@ -19,7 +19,9 @@ def test_a_table_leads_to_the_trainings_behind_it_and_to_no_other(capsys):
     cli.main(["trace", "reports/tables/table2.csv"])
     text = capsys.readouterr().out
     assert "written by linear_table\n" in text
-    assert "linear_train@centred: synthetic data, laptop profile, linear.eval_seed = 7, linear.seeds = [0, 1, 2]" in text
+    assert (
+        "linear_train@centred: synthetic data, laptop profile, linear.eval_seed = 7, linear.seeds = [0, 1, 2]" in text
+    )
     assert "torch 2." in text and " threads;" in text and "vit" not in text
 
 
