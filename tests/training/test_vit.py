@@ -60,18 +60,22 @@ def test_budgets():
     PARAMS.max_steps = None
 
 
-def test_scores_are_those_of_the_whole_set():
+def test_scores_are_those_of_all_images_of_a_part():
     class Colour(nn.Module):
         def forward(self, x):
             return torch.cat([x.mean((2, 3)), torch.zeros(len(x), 7)], 1)
 
-    arrays = cifar10.toy()
+    arrays = vit.subset(cifar10.toy(), 500, 300, 64)
+    assert len(arrays["train_x"]) == 500 and len(arrays["measure_x"]) == 300 and len(arrays["test_x"]) == 64
+    assert (arrays["measure_x"] == arrays["train_x"][:300]).all()
     view, model = View(32), Colour()
     found = vit.scores(model, view, arrays, Accelerator())
-    logits = model(view(torch.from_numpy(arrays["test_x"])))
-    y = torch.from_numpy(arrays["test_y"]).long()
-    assert found["test_loss"] == pytest.approx(nn.functional.cross_entropy(logits, y).item(), rel=1e-5)
-    assert found["test_acc"] == pytest.approx((logits.argmax(1) == y).float().mean().item())
+    for part, score in (("test", "test_loss"), ("measure", "train_loss")):
+        logits = model(view(torch.from_numpy(arrays[f"{part}_x"])))
+        y = torch.from_numpy(arrays[f"{part}_y"]).long()
+        assert found[score] == pytest.approx(nn.functional.cross_entropy(logits, y).item(), rel=1e-5)
+        if part == "test":
+            assert found["test_acc"] == pytest.approx((logits.argmax(1) == y).float().mean().item())
 
 
 def launch(folder, out):
