@@ -16,7 +16,10 @@ def rates(results: Path) -> dict:
     slopes = pd.read_csv(results / "rates_slopes.csv").query("estimator == 'best'").sort_values("alpha")
     table = pd.read_csv(results / "rates.csv", dtype={"rank": str})
     exact = table[(table.estimator == "constructive") & (table.mh >= table["rank"].astype(float))]
-    return {"slope": slopes.slope.iloc[-1], "exact": log10(exact.mse.max()) if len(exact) else None}
+    return {
+        "slope": slopes.slope.iloc[-1] if len(slopes) else None,  # two head sizes have none
+        "exact": log10(exact.mse.max()) if len(exact) else None,
+    }
 
 
 def linear(results: Path) -> dict:
