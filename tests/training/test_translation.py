@@ -109,9 +109,10 @@ def test_a_model_learns_the_toy_language(pairs):
 
 
 PARAMS = {
+    "profile": "smoke",
     "threads": 1,
     "translation": SHAPE | {
-        "seeds": [0], "smoothing": 0.1, "batch_tokens": 400, "accumulate": 1, "steps": 60, "max_steps": None, "lr": 0.003,
+        "corpus": "toy", "seeds": [0], "smoothing": 0.1, "batch_tokens": 400, "accumulate": 1, "steps": 60, "max_steps": None, "lr": 0.003,
         "schedule": "linear", "warmup": 0.1, "clip": 1.0, "checkpoint": 1, "average": 3, "average_every": 5,
     },
 }  # fmt: skip
@@ -119,7 +120,8 @@ PARAMS = {
 
 def stage(folder, out):
     command = [sys.executable, str(ROOT / "stages" / "train_translation.py"), "--params", "params.yaml", "--tokens", "tokens.npz",
-               "--out", f"{out}.csv", "--history", f"{out}_history.csv", "--weights", out]  # fmt: skip
+               "--out", f"{out}.csv", "--history", f"{out}_history.csv", "--weights", out,
+               "--record", f"{out}.json"]  # fmt: skip
     with open("said.txt", "w") as said:
         return subprocess.Popen(command, cwd=folder, stderr=said, env=os.environ | {"OMP_NUM_THREADS": "1"})
 

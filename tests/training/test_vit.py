@@ -80,7 +80,8 @@ def test_scores_are_those_of_all_images_of_a_part():
 
 def launch(folder, out):
     command = [sys.executable, ROOT / "stages" / "train_vit.py", "--params", "params.yaml", "--reading", "qk", "--mh", "3",
-               "--data", "toy.npz", "--out", f"{out}.csv", "--history", f"{out}_history.csv", "--weights", out]  # fmt: skip
+               "--data", "toy.npz", "--out", f"{out}.csv", "--history", f"{out}_history.csv", "--weights", out,
+               "--record", f"{out}.json"]  # fmt: skip
     return subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
 
 
