@@ -109,13 +109,15 @@ def test_a_full_disk_is_one_line(command):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_says_how_to_go_on(command, number):
-    before = signal.getsignal(signal.SIGTERM)
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     command()
     try:
         with pytest.raises(SystemExit, match=r"^demo: interrupted, .*`dvc repro` starts this stage again"):
             stage.run(lambda cfg, args: signal.raise_signal(number))
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for n, handler in before.items():
+            signal.signal(n, handler)
 
 
 def test_a_record_says_what_a_result_came_from(command):
