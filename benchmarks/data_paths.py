@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnrate.data import cifar10, corpora, wmt14
+from attnrate.data import cifar10, corpora, pairs, wmt14
 from benchmarks.memory import peak
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +51,8 @@ def read(kind: str, folder: Path, n: int) -> None:
     elif kind == "files":
         corpora.aligned(folder / "text.en", folder / "text.de")
     else:
-        wmt14.pairs(wmt14.ARCHIVES[0], folder / "archive.tgz")
+        train = wmt14.pairs(wmt14.ARCHIVES[0], folder / "archive.tgz")
+        pairs.save(folder / "corpus", "wmt14", {"train": train, "dev": [], "test": []})
 
 
 def accept(folder: Path, n: int) -> None:

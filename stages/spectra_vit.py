@@ -13,7 +13,7 @@ from attnrate.models import vit
 from attnrate.schemas.vit import Vit
 
 PARAMS = (
-    "profile", "vit.data", "threads", "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.spectra_images",
+    "profile", "vit.data", "threads", "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.pool", "vit.position_std", "vit.spectra_images",
     "vit.normalisation",
 )  # fmt: skip
 

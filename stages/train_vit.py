@@ -1,4 +1,4 @@
-"""Figure 3's sweep: train a ViT with heads of size m_h on CIFAR10, once for each seed (45 s a seed)."""
+"""Figure 3's sweep: train a ViT with heads of size m_h on CIFAR10, once for each seed (50 s a seed)."""
 
 import bootstrap  # noqa: F401
 
@@ -9,7 +9,7 @@ from attnrate.training.vit import Run, train_all
 
 PARAMS = (
     "profile", "vit.data", "threads", "vit.seeds", "vit.start",
-    "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
+    "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.pool", "vit.position_std", "vit.train_images",
     "vit.measure_images", "vit.test_images", "vit.epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
     "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Table 1: go on from the main model on permuted patches, and as long on the original ones; train from scratch too (150 s).
+"""Table 1: go on from the main model on permuted patches, and as long on the original ones; train from scratch too (180 s).
 
 continued: original order; permuted: first 10 patches to the end; unadapted: as permuted, but only tested; random: a
 random permutation; permuted-scratch: as permuted, but from where the main model itself started.
@@ -13,7 +13,7 @@ from attnrate.training.vit import Run, train_all
 
 PARAMS = (
     "profile", "vit.data", "threads", "vit.main_mh", "vit.main_start", "vit.table_seeds", "vit.extra_seeds",
-    "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.train_images",
+    "vit.image_size", "vit.patch", "vit.width", "vit.depth", "vit.heads", "vit.mlp_ratio", "vit.pool", "vit.position_std", "vit.train_images",
     "vit.measure_images", "vit.test_images", "vit.epochs", "vit.max_steps", "vit.batch", "vit.accumulate", "vit.optimiser", "vit.lr",
     "vit.schedule", "vit.warmup", "vit.weight_decay", "vit.smoothing", "vit.clip", "vit.checkpoint",
     "vit.tune_epochs", "vit.tune_optimiser", "vit.tune_lr", "vit.tune_weight_decay",

@@ -1,4 +1,4 @@
-"""BLEU and chrF of every model on the test set, of copying the source, and the first 20 translations (40 s).
+"""BLEU and chrF of every model on the test set, of copying the source, and the first 20 translations (20 s).
 
 unadapted is the original model on permuted sentences, before it has seen any.
 """

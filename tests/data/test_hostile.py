@@ -60,7 +60,7 @@ def test_a_member_that_leaves_the_archive(batches, place, kind):  # noqa: F811
     english = "commoncrawl.de-en.en"
     tar(path, [escapes(place, english)[kind], member("commoncrawl.de-en.de", b"x\n")])
     with refused("tar members", place):
-        wmt14.members(path, ("d/" + english, "commoncrawl.de-en.de"))
+        list(wmt14.lines(path, "d/" + english))
 
 
 @pytest.mark.parametrize("prefix", ["../../", "/nowhere/", "a/../../../"])

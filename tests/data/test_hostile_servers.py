@@ -94,6 +94,17 @@ def test_a_host_that_misbehaves_is_one_error(host, tmp_path, name):
     REFUSED["hosts"] += 1
 
 
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 5000\r\n"])
+def test_an_answer_longer_than_any_file_is_cut_off(host, monkeypatch, length):
+    monkeypatch.setattr(fetch, "LIMIT", 4000)
+    monkeypatch.setattr(fetch, "CHUNK", 1000)
+    host(OK + length + b"\r\n" + b"x" * 5000, silent=True)
+    with pytest.raises(wmt14.UserError, match="does not end after 4,000 bytes|has 5,000 bytes, more than any"):
+        wmt14.locate(ARCHIVE, None)
+    assert not any(p.stat().st_size for p in wmt14.CACHE.rglob("*.part"))
+    REFUSED["hosts"] += 1
+
+
 def test_what_a_host_sends_beyond_its_length_is_left_out(host):
     host(OK + b"Content-Length: 1000\r\n\r\n" + CONTENT + b"and more")
     assert wmt14.locate(ARCHIVE, None).read_bytes() == CONTENT

@@ -60,6 +60,10 @@ def publish(folder, texts):
     return tuple(table)
 
 
+def obtain(folder):
+    return {part: list(pairs) for part, pairs in wmt14.obtain(folder).items()}
+
+
 @pytest.fixture
 def served(tmp_path, monkeypatch):
     """A local host with the archives; gives its folder and the list of requests."""
@@ -103,7 +107,7 @@ def test_the_test_sets_are_those_of_sacrebleu():
 def test_all_parts_are_downloaded_once_and_read(served):
     _, requests = served
     for _ in range(2):
-        corpus = wmt14.obtain(None)
+        corpus = obtain(None)
         assert corpus["train"] == [
             ("Resumption of the session", "Wiederaufnahme"), ("Thank you\u2028all.", "Danke."),
             ("Cheap hotels", "Billige Hotels"), ("News", "Neues"),
@@ -127,14 +131,14 @@ def test_an_archive_that_is_not_the_official_one_is_refused(served):
     folder, _ = served
     (folder / wmt14.ARCHIVES[1].address).write_bytes(b"another file")
     with pytest.raises(UserError, match=r"commoncrawl\.tgz could not be downloaded: .*sha256 differs.*data_folder"):
-        wmt14.obtain(None)
+        obtain(None)
 
 
 def test_no_host_is_one_clear_line(monkeypatch):
     monkeypatch.setattr(wmt14, "HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(fetch, "PATIENCE", 2)
     with pytest.raises(UserError, match=r"europarl-v7\.tgz could not be downloaded.*translation\.data_folder"):
-        wmt14.obtain(None)
+        obtain(None)
 
 
 def test_a_folder_with_the_archives_will_do(served, tmp_path):
@@ -144,13 +148,13 @@ def test_a_folder_with_the_archives_will_do(served, tmp_path):
     for entry in wmt14.ARCHIVES:
         own = entry.address.rpartition("/")[2] if entry.part == "train" else entry.name
         (folder / own).write_bytes((host / entry.address).read_bytes())
-    assert wmt14.obtain(folder)["dev"][0] == ("A dev line", "Eine Zeile") and not requests
+    assert obtain(folder)["dev"][0] == ("A dev line", "Eine Zeile") and not requests
     (folder / "wmt14-test-full.tgz").write_bytes(b"x")
     with pytest.raises(UserError, match=r"wmt14-test-full\.tgz: is damaged or another file \(md5 differs\)"):
-        wmt14.obtain(folder)
+        obtain(folder)
     (folder / "wmt14-test-full.tgz").unlink()
     with pytest.raises(UserError, match=r"holds neither wmt14-test-full\.tgz nor test-full\.tgz"):
-        wmt14.obtain(folder)
+        obtain(folder)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_damage_inside_an_archive_is_named(tmp_path, monkeypatch, changes, messa
     monkeypatch.setattr(wmt14, "ARCHIVES", publish(tmp_path / "a", TEXTS | changes))
     flat(tmp_path)
     with pytest.raises(UserError, match=message):
-        wmt14.obtain(tmp_path / "flat")
+        obtain(tmp_path / "flat")
 
 
 def test_a_missing_member_and_no_archive_at_all(tmp_path, monkeypatch):
@@ -177,10 +181,10 @@ def test_a_missing_member_and_no_archive_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(wmt14, "ARCHIVES", publish(tmp_path / "a", texts))
     flat(tmp_path)
     with pytest.raises(UserError, match=r"holds no commoncrawl\.de-en\.de"):
-        wmt14.obtain(tmp_path / "flat")
+        obtain(tmp_path / "flat")
     (tmp_path / "x.tgz").write_bytes(b"\x1f\x8b no")
     with pytest.raises(UserError, match="not a readable archive"):
-        wmt14.members(tmp_path / "x.tgz", ("a", "b"))
+        list(wmt14.lines(tmp_path / "x.tgz", "a"))
 
 
 def flat(tmp_path):

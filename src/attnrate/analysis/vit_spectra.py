@@ -28,7 +28,7 @@ def measure(
     def use(layer: int, q: Tensor, k: Tensor) -> None:
         s = found[layer].add(q.cpu(), k.cpu())
         if layer in kept:
-            kept[layer].append(s[:, 0].float().numpy())
+            kept[layer].append(s[:, 0].float().clone().numpy())
 
     with record_heads(model, found, use):
         for part in images.split(chunk):

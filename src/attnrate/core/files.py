@@ -1,5 +1,6 @@
 """Files that are whole or not there: written in .scratch/, then moved into place. Same content, same bytes."""
 
+import errno
 import glob
 import json
 import math
@@ -41,6 +42,10 @@ def atomic(path: str | Path) -> Iterator[Path]:
         if draft.is_dir() and path.is_dir():
             shutil.rmtree(path)
         os.replace(draft, path)
+    except OSError as e:
+        if e.filename is None or str(e.filename).startswith(str(draft)):
+            e.filename = str(path)  # the user knows the out, not its draft
+        raise
     finally:
         _remove(draft)
 
@@ -123,4 +128,4 @@ def write_weights(path: str | Path, tensors: Mapping[str, Any], state: str | Non
     try:
         save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, path, state and {"state": state})
     except SafetensorError as e:
-        raise OSError(f"{path}: {e}") from None
+        raise OSError(errno.EIO, str(e), str(path)) from None

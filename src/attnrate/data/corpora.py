@@ -14,7 +14,7 @@ import numpy as np
 
 from attnrate.core.stage import UserError
 from attnrate.data import interface, wmt14
-from attnrate.data.pairs import PARTS, SIDES, Corpus, Pairs
+from attnrate.data.pairs import PARTS, SIDES, Corpus, Pair
 
 MOSES = {  # escapes of the Moses tokeniser; the ampersand comes last
     "&#124;": "|", "&lt;": "<", "&gt;": ">", "&apos;": "'", "&quot;": '"', "&#91;": "[", "&#93;": "]", "&amp;": "&",
@@ -60,7 +60,7 @@ def read_lines(path: Path) -> list[str]:
     return found
 
 
-def aligned(english: Path, german: Path) -> Pairs:
+def aligned(english: Path, german: Path) -> list[Pair]:
     en, de = read_lines(english), read_lines(german)
     if len(en) != len(de):
         raise UserError(

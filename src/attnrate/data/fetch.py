@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 PATIENCE = 10  # seconds that an unreachable host may cost
 CHUNK = 1 << 20
+LIMIT = 2 << 30  # bytes; the longest file that anything here asks for has half of that
 
 
 class Unavailable(Exception):
@@ -56,6 +57,8 @@ def _read(url: str, part: Path) -> bool:
         resumed = have > 0 and answer.status == 206
         length = answer.headers.get("Content-Length")
         total = int(length) + (have if resumed else 0) if length else None
+        if (total or 0) > LIMIT:
+            raise OSError(f"the answer has {total:,} bytes, more than any file that is asked for")
         with (
             part.open("ab" if resumed else "wb") as f,
             tqdm(total=total, initial=have if resumed else 0, unit="B", unit_scale=True, desc=part.stem,
@@ -64,6 +67,9 @@ def _read(url: str, part: Path) -> bool:
             while chunk := answer.read(CHUNK):
                 f.write(chunk)
                 bar.update(len(chunk))
+                if f.tell() > LIMIT:
+                    f.truncate(0)
+                    raise OSError(f"the answer does not end after {LIMIT:,} bytes")
     if total is not None and part.stat().st_size < total:
         raise OSError(f"the connection closed after {part.stat().st_size:,} of {total:,} bytes")
     return resumed

@@ -18,7 +18,7 @@ from typing import Any
 from attnrate.core import files
 from attnrate.core.stage import UserError
 from attnrate.data.fetch import digest
-from attnrate.data.pairs import Corpus, Pairs
+from attnrate.data.pairs import Corpus, Pair
 
 PACKAGE = "homeassistant==2026.10.4"
 WHEEL = "homeassistant-2026.10.4-py3-none-any.whl"
@@ -72,9 +72,9 @@ def strings(tree: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
         yield key, " ".join(tree.split())
 
 
-def pairs_by_component(path: Path) -> dict[str, Pairs]:
+def pairs_by_component(path: Path) -> dict[str, list[Pair]]:
     """component → its pairs, in the order of names and keys; the wheel is read in place."""
-    found: dict[str, Pairs] = {}
+    found: dict[str, list[Pair]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
@@ -100,7 +100,7 @@ def same(text: str) -> str:
     return re.sub(r"\d+", "0", text.casefold())
 
 
-def split(components: dict[str, Pairs]) -> Corpus:
+def split(components: dict[str, list[Pair]]) -> Corpus:
     """Test first, then dev, then train: a string stays where it is seen first, on either side."""
     corpus: Corpus = {name: [] for name in ("train", "dev", "test")}
     seen: set[str] = set()

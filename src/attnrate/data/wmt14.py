@@ -9,13 +9,18 @@ import re
 import sys
 import tarfile
 import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
+from typing import IO
 
 from attnrate.core import files
 from attnrate.core.stage import UserError
 from attnrate.data import fetch
-from attnrate.data.pairs import Corpus, Pairs
+from attnrate.data.pairs import PARTS, Corpus, Pair
 
 CACHE = files.SCRATCH / "downloads" / "wmt14"
 HOST = "https://www.statmt.org"
@@ -71,29 +76,30 @@ def locate(archive: Archive, folder: Path | None) -> Path:
     return path
 
 
-def members(path: Path, names: tuple[str, str]) -> list[str]:
-    """The text of two members, in one pass over a compressed archive."""
-    found = {}
+@contextmanager
+def member(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """One member of a compressed archive, read where it lies."""
     try:
         with tarfile.open(path) as archive:
-            for member in archive:
-                name = member.name.removeprefix("./")
-                if name in names and member.isfile():
-                    found[name] = archive.extractfile(member).read()
-                    if len(found) == len(names):
-                        break
+            found = next((m for m in archive if m.name.removeprefix("./") == name and m.isfile()), None)
+            if found is None:
+                raise UserError(f"{path}: holds no {name}")
+            yield archive.extractfile(found)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as e:
         raise UserError(f"{path}: is not a readable archive ({type(e).__name__}: {e})") from None
-    if missing := [name for name in names if name not in found]:
-        raise UserError(f"{path}: holds no {' and no '.join(missing)}")
-    texts = []
-    for name in names:
-        try:
-            texts.append(found.pop(name).decode("utf-8"))
-        except UnicodeDecodeError as e:
-            line = e.object[: e.start].count(b"\n") + 1
-            raise UserError(f"{path}, {name}, line {line}: is not UTF-8 ({e.reason})") from None
-    return texts
+
+
+def lines(path: Path, name: str) -> Iterator[str]:
+    """The lines of a text member, or the <seg> elements of an SGM one, in order."""
+    with member(path, name) as content:
+        sgm = name.endswith(".sgm")
+        for number, line in enumerate([content.read()] if sgm else content, 1):
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as e:
+                number += e.object[: e.start].count(b"\n")
+                raise UserError(f"{path}, {name}, line {number}: is not UTF-8 ({e.reason})") from None
+            yield from segments(text) if sgm else [text.strip()]
 
 
 def segments(text: str) -> list[str]:
@@ -102,23 +108,24 @@ def segments(text: str) -> list[str]:
     return [" ".join(html.unescape(segment).split()) for segment in found]
 
 
-def pairs(archive: Archive, path: Path) -> Pairs:
-    """Aligned pairs; those with an empty side, of which Europarl has a few, are left out of training."""
-    texts = members(path, (archive.english, archive.german))
-    plain = not archive.english.endswith(".sgm")
-    en, de = ([s.strip() for s in t.removesuffix("\n").split("\n")] if plain else segments(t) for t in texts)
-    if len(en) != len(de):
-        raise UserError(f"{path}: {archive.english} has {len(en):,} lines, {archive.german} has {len(de):,}")
-    whole = [pair for pair in zip(en, de, strict=True) if all(pair)]
-    if not whole or (archive.part != "train" and len(whole) < len(en)):
+def pairs(archive: Archive, path: Path) -> Iterator[Pair]:
+    """Aligned pairs, one after the other; those with an empty side, of which Europarl has a few, are left out of training."""
+    count = Counter()
+    both = (lines(path, name) for name in (archive.english, archive.german))
+    for en, de in zip_longest(*both):
+        count["en"] += en is not None
+        count["de"] += de is not None
+        if en and de:
+            count["whole"] += 1
+            yield en, de
+    if count["en"] != count["de"]:
+        raise UserError(f"{path}: {archive.english} has {count['en']:,} lines, {archive.german} has {count['de']:,}")
+    empty = count["en"] - count["whole"]
+    if not count["whole"] or (archive.part != "train" and empty):
         raise UserError(f"{path}: {archive.english} or {archive.german} has empty segments")
-    print(f"{path.name}: {len(whole):,} pairs, {len(en) - len(whole):,} with an empty side left out", file=sys.stderr)
-    return whole
+    print(f"{path.name}: {count['whole']:,} pairs, {empty:,} with an empty side left out", file=sys.stderr)
 
 
 def obtain(folder: Path | None) -> Corpus:
-    paths = [locate(archive, folder) for archive in ARCHIVES]  # all of them before hours of reading
-    corpus: Corpus = {"train": [], "dev": [], "test": []}
-    for archive, path in zip(ARCHIVES, paths, strict=True):
-        corpus[archive.part] += pairs(archive, path)
-    return corpus
+    located = [(archive, locate(archive, folder)) for archive in ARCHIVES]  # all of them before hours of reading
+    return {part: chain(*(pairs(a, path) for a, path in located if a.part == part)) for part in PARTS}

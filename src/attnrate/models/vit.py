@@ -41,26 +41,35 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, **_) -> Tensor:  # (B, τ, W) → (B, τ, W)
         q, k, v = self.split(x)
-        if self.qk < self.v:  # the fused kernels want one size; zeros leave q·k as it is
-            q, k = F.pad(q, (0, self.v - self.qk)), F.pad(k, (0, self.v - self.qk))
-        out = F.scaled_dot_product_attention(q, k, v, scale=self.scale)  # (B, h, τ, v)
+        if q.is_cpu:  # at these lengths no slower than the fused kernel, and a small m_h stays small
+            out = (q * self.scale @ k.mT).softmax(-1) @ v  # (B, h, τ, v)
+        else:  # the fused kernels want one size; zeros leave q·k as it is
+            q, k = (F.pad(p, (0, self.v - self.qk)) for p in (q, k))
+            out = F.scaled_dot_product_attention(q, k, v, scale=self.scale)
         return self.proj(out.transpose(1, 2).flatten(2))
 
 
 def build(
     reading: str, mh: int, *,
     image_size: int, patch: int, width: int, depth: int, heads: int, mlp_ratio: float, classes: int = 10, seed: int = 0,
+    pool: str = "token", position_std: float = 0.02,
 ) -> VisionTransformer:  # fmt: skip
-    """An untrained model by PyTorch's default initialisation; the same seed gives the same weights."""
+    """An untrained model by PyTorch's default initialisation; the same seed gives the same weights.
+
+    The class is read from a class token (`token`), or from the mean of all patches, without that token (`avg`).
+    """
     width = heads * mh if reading == "width" else width
     full = width // heads
     sizes = {"qk": mh, "v": full if reading == "qk" else mh}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return VisionTransformer(
+        model = VisionTransformer(
             img_size=image_size, patch_size=patch, num_classes=classes, embed_dim=width, depth=depth, num_heads=heads,
             mlp_ratio=mlp_ratio, weight_init="reset", attn_layer=type("HeadAttention", (Attention,), sizes),
+            global_pool=pool, class_token=pool == "token",
         )  # fmt: skip
+        nn.init.trunc_normal_(model.pos_embed, std=position_std)
+    return model
 
 
 def truncate_head(w_q: Tensor, w_k: Tensor, mh: int) -> tuple[Tensor, Tensor]:
@@ -108,7 +117,7 @@ def make(params, reading: str, mh: int, seed: int, start: str = "scratch") -> Vi
     """The model that params.yaml describes, untrained or with the weights of a timm model."""
     model = build(
         reading, mh, image_size=params.image_size, patch=params.patch, width=params.width, depth=params.depth,
-        heads=params.heads, mlp_ratio=params.mlp_ratio, seed=seed,
+        heads=params.heads, mlp_ratio=params.mlp_ratio, seed=seed, pool=params.pool, position_std=params.position_std,
     )  # fmt: skip
     if start != "scratch":
         weights = pretrained(start, 10, params.image_size)

@@ -30,7 +30,7 @@ def spectra(values: pd.DataFrame, ranks: pd.DataFrame, note: str) -> plt.Figure:
     for ax in axes[1:-1]:
         ax.tick_params(labelleft=False)
         ax.sharey(axes[0])
-    axes[0].set_ylabel("singular value of $q k^\\top / \\sqrt{m_h}$ over τ")
+    axes[0].set_ylabel("singular value over τ")
     tokens, sentences = int(ranks.tokens.iloc[0]), int(ranks.sentences.iloc[0])
     for i, (variant, (colour, _, marker, label)) in enumerate(STYLES.items()):
         part = ranks[ranks.variant == variant]

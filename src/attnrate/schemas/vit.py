@@ -48,6 +48,8 @@ class Vit(Section):
     mlp_ratio: Annotated[Positive, Field(le=64)] = Field(
         description="width of the feed-forward part over that of the model"
     )
+    pool: Literal["token", "avg"] = Field(description="the class is read from a token, or from the mean of the patches")
+    position_std: Positive = Field(description="standard deviation of the position encodings at the start")
     train_images: Annotated[Count, Field(le=50000)] = Field(description="images to train on")
     measure_images: Annotated[Count, Field(le=50000)] = Field(
         description="of them, the first ones, on which the final training loss is measured; the same for every model"
@@ -102,6 +104,8 @@ class Vit(Section):
             raise ValueError(
                 "vit.start should be scratch unless vit.readings is qk alone: only its heads can be cut by an SVD"
             )
+        if self.pool != "token" and {self.start, self.main_start} != {"scratch"}:
+            raise ValueError("vit.pool should be token where vit.start or vit.main_start is a timm model, which reads that")
         if not set(self.extra_seeds) <= set(self.table_seeds):
             raise ValueError("vit.extra_seeds should be among vit.table_seeds, whose trained models they start from")
         return self

@@ -74,8 +74,9 @@ def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
 def make_accelerator() -> Accelerator:
     """bfloat16 on GPUs that have it; single precision everywhere else."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic algorithms ask for on GPUs
-    mixed = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
-    return Accelerator(mixed_precision="bf16" if mixed else "no")
+    gpu = torch.cuda.is_available()
+    mixed = gpu and torch.cuda.is_bf16_supported(including_emulation=False)
+    return Accelerator(cpu=not gpu, mixed_precision="bf16" if mixed else "no")
 
 
 def _batches(data: Data, seed: int, start: int) -> Iterator[np.ndarray]:
@@ -157,4 +158,4 @@ def train(
                     save(checkpoint, model, optimiser.optimizer, state)
     accelerator.wait_for_everyone()
     model.eval()
-    return pd.DataFrame(rows, columns=["step", "lr", "loss"])
+    return pd.DataFrame(rows, columns=["step", "lr", "loss"]).astype({"step": int, "lr": float, "loss": float})
