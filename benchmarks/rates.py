@@ -98,7 +98,7 @@ def run(quick: bool) -> Iterator[Row]:
     targets = [
         pod.make(ALPHA, r, terms=p["terms"], tau=p["tau"], size=p["eval_size"], seed=p["eval_seed"]) for r in ranks
     ]
-    cells = [(t, mh, 0) for t, mh in itertools.product(range(len(targets)), heads)]
+    cells = list(itertools.product(range(len(targets)), heads, p["seeds"]))
     torch.set_num_threads(THREADS)
     ours, theirs = [], []
     for steps in budgets:

@@ -90,7 +90,7 @@ def project(mh: int, images: Images, steps: int, p: dict, folder: Path) -> Calla
 def run(quick: bool) -> Iterator[Row]:
     p = yaml.safe_load((ROOT / "params.yaml").read_text())["vit"]
     steps, repeats, batch = (
-        (1, 1, 8) if quick else (50, 3, p["batch"])
+        (1, 1, 8) if quick else (40, 7, p["batch"])
     )  # a call also makes an optimiser and a checkpoint
     rng = np.random.default_rng(0)
     images = Images(

@@ -1,5 +1,6 @@
 """First import of every stage: this tree's own library, and the project's environment if it is not active."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -10,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 # NumPy's small matrices gain nothing from threads, and one thread gives the same bits everywhere.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+gc.disable()  # modules that are imported stay: looking for garbage among them costs a second; stage.run turns it on again
 
 
 def _report(kind, error, trace):

@@ -1,6 +1,7 @@
 """The whole DAG at the smoke profile, in a copy of the repository, without network."""
 
 import json
+import os
 import re
 import shutil
 import time
@@ -27,11 +28,13 @@ def opened(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def smoke(workspace, opened):
-    """The workspace after `dvc exp run $(python -m attnrate.profile smoke)`."""
-    source = {"PYTHONPATH": str(workspace.path / "src")}
-    options = workspace.ok("python", "-m", "attnrate.profile", "smoke", env=source).split()
-    traced = {"PYTHONPATH": str(ROOT / "tests" / "tracing"), "ATTNRATE_TRACE": str(opened)}
-    workspace.ok("dvc", "exp", "run", *options, env=traced)
+    """The workspace after `dvc exp run $(python -m attnrate.profile smoke)`, all but its first stage over two workers."""
+    source, tracing = workspace.path / "src", ROOT / "tests" / "tracing"
+    env = {"PYTHONPATH": f"{source}{os.pathsep}{tracing}", "ATTNRATE_TRACE": str(opened)}
+    options = workspace.ok("python", "-m", "attnrate.profile", "smoke", env=env).split()
+    workspace.ok("dvc", "exp", "run", "--single-item", "validate", *options, env=env)
+    output = workspace.ok("python", "-m", "attnrate.cluster", "--workers", "2", env=env)
+    assert f"{len(pipeline.stages(workspace.path)) - 1} stages run, 1 up to date" in output
     return workspace
 
 

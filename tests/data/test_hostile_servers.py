@@ -99,7 +99,7 @@ def test_an_answer_longer_than_any_file_is_cut_off(host, monkeypatch, length):
     monkeypatch.setattr(fetch, "LIMIT", 4000)
     monkeypatch.setattr(fetch, "CHUNK", 1000)
     host(OK + length + b"\r\n" + b"x" * 5000, silent=True)
-    with pytest.raises(wmt14.UserError, match="does not end after 4,000 bytes|has 5,000 bytes, more than any"):
+    with pytest.raises(wmt14.UserError, match=r"does not end after 4,000 bytes|has 5,000 bytes, more than any"):
         wmt14.locate(ARCHIVE, None)
     assert not any(p.stat().st_size for p in wmt14.CACHE.rglob("*.part"))
     REFUSED["hosts"] += 1

@@ -23,9 +23,7 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 def start(launch, folder, pause=0.0):
     folder.mkdir(exist_ok=True)
-    # Without ACCELERATE_USE_CPU accelerate takes ranks without GPUs for separate trainings.
     environment = os.environ | {"PYTHONPATH": str(SCRIPT.parents[2] / "src"), "OMP_NUM_THREADS": "1"}
-    environment["ACCELERATE_USE_CPU"] = "true"
     return subprocess.Popen([*launch, str(SCRIPT), str(folder), str(pause)], env=environment)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -34,6 +35,7 @@ def run(
     """
     from attnrate.core import config, files, record  # config needs UserError
 
+    gc.enable()
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     if params:
         parser.add_argument("--params", type=Path, required=True)
@@ -70,6 +72,10 @@ def run(
         sys.exit(f"{name}: interrupted, no out is half-written; `dvc repro` {str(e) or 'starts this stage again'}")
     if first:
         _log(name, time.perf_counter() - start)
+    if hasattr(sys.modules["__main__"], "bootstrap") and "RANK" not in os.environ:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # all is written, and PyTorch takes a second to take itself apart
 
 
 def _set_threads(threads: int) -> None:
