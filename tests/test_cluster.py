@@ -12,22 +12,29 @@ import yaml
 from distributed import Client, LocalCluster
 
 from attnrate import cluster
-from tests.cluster_equals_repro import outs, smoke
+from tests import pipeline
+from tests.conftest import Workspace
+from tests.undisturbed import smoke
 
 CLUSTER = ("python", "-m", "attnrate.cluster")
 COMMAND = "--wait-for-lock repro --single-item "
 STAGES = {"validate", "download_cifar10", "train_vit@qk-1", "train_vit@qk-2"}
 
 
+def outs(space: Workspace, stages: set[str]) -> dict[str, bytes]:
+    """Every file of the outs, and what dvc.lock says of the stages."""
+    wanted = [s for s in pipeline.stages(space.path) if s.name in stages]
+    paths = [space.path / out for s in wanted for out in s.outs]
+    files = [f for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
+    lock = yaml.safe_load((space.path / "dvc.lock").read_text())["stages"]
+    found = {str(f.relative_to(space.path)): f.read_bytes() for f in files}
+    return found | {f"dvc.lock {s.name}": repr(lock[s.name]).encode() for s in wanted}
+
+
 @pytest.fixture
 def spaces(tmp_path):
     """Two copies of the tree whose sweep trains for some seconds."""
-    found = [smoke(tmp_path / name) for name in ("cluster", "repro")]
-    for space in found:
-        file = space.path / "params.yaml"
-        params = yaml.safe_load(file.read_text())
-        file.write_text(yaml.safe_dump(params | {"vit": params["vit"] | {"epochs": 100}}, sort_keys=False))
-    return found
+    return [smoke(tmp_path / name, {"vit": {"epochs": 100}}) for name in ("cluster", "repro")]
 
 
 def find(space, *words: str) -> psutil.Process:
@@ -71,7 +78,7 @@ def test_a_killed_worker_changes_no_byte(spaces):
 
 @pytest.mark.slow
 def test_a_failing_stage_stops_what_depends_on_it_alone(tmp_path):
-    space = smoke(tmp_path / "space")
+    space = smoke(tmp_path / "space", {})
     space.edit(
         "stages/linear_targets.py", "def main(cfg, args):\n", "def main(cfg, args):\n    raise SystemExit('no!')\n"
     )

@@ -32,6 +32,7 @@ def smoke(path: Path, changes: dict) -> Workspace:
     params, profile = (config.read(path / f) for f in ("params.yaml", "profiles/smoke.yaml"))
     params = overlay(overlay(params, profile, Path("profiles/smoke.yaml")), changes, Path("the changes"))
     (path / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    space.env["PYTHONPATH"] = str(path / "src")  # for `python -m attnrate`; stages find their own
     return space
 
 

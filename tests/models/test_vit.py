@@ -3,6 +3,7 @@ import timm
 import torch
 from timm.models.vision_transformer import VisionTransformer
 
+from attnrate.data.permute import permute_patches
 from attnrate.models import vit
 
 SMALL = {"image_size": 32, "patch": 8, "width": 48, "depth": 3, "heads": 4, "mlp_ratio": 2.0}  # D = 12
@@ -114,3 +115,34 @@ def test_recorded_heads_multiply_to_the_scores():
     assert torch.allclose(seen[0], q @ k.mT / 12**0.5, atol=1e-5)
     seen.clear()
     assert torch.equal(model(x), y) and not seen
+
+
+@pytest.mark.parametrize("mh", [3, 12])
+def test_the_fused_kernel_of_gpus_computes_the_same(mh, monkeypatch):
+    model = shake(vit.build("qk", mh, **SMALL))
+    x = torch.randn(2, 3, 32, 32)
+    grads, outputs = [], []
+    for cpu in (True, False):
+        monkeypatch.setattr(torch.Tensor, "is_cpu", cpu)
+        model.zero_grad()
+        outputs.append(model(x))
+        outputs[-1].square().sum().backward()
+        grads.append([p.grad.clone() for p in model.parameters()])
+    assert torch.allclose(*outputs, atol=1e-5)
+    assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-4 * a.abs().max()) for a, b in zip(*grads, strict=True))
+
+
+@torch.no_grad()
+def test_the_mean_of_the_patches_knows_no_order_but_that_of_the_positions():
+    model = shake(vit.build("qk", 3, **SMALL, pool="avg"))
+    assert model.pos_embed.shape == (1, 16, 48), "no class token"
+    x = torch.randn(2, 3, 32, 32)
+    y = permute_patches(x, torch.randperm(16, generator=torch.Generator().manual_seed(0)))
+    assert not torch.allclose(model(x), model(y), atol=1e-2)
+    model.pos_embed.zero_()
+    assert torch.allclose(model(x), model(y), atol=1e-5)
+
+
+@pytest.mark.parametrize("std", [0.02, 0.2])
+def test_position_encodings_start_as_wide_as_asked(std):
+    assert vit.build("qk", 3, **SMALL, position_std=std).pos_embed.std().item() == pytest.approx(std, rel=0.1)
