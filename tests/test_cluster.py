@@ -115,6 +115,11 @@ def test_only_what_a_lost_worker_left_in_dvcs_table_is_removed(workspace):
     assert json.loads(table.read_text()) == {"write": {"/b": other}, "read": {"/c": [other]}}
 
 
+def test_the_longest_chain_goes_first():
+    needs = {"page": {"claims", "table"}, "claims": {"table"}, "table": {"train"}, "train": set(), "figure": {"train"}}
+    assert cluster.heights(needs) == {"page": 0, "claims": 1, "table": 2, "train": 3, "figure": 0}
+
+
 def test_an_unknown_stage_is_named(workspace, monkeypatch):
     monkeypatch.chdir(workspace.path)
     with pytest.raises(SystemExit, match="nonsense"):

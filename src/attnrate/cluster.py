@@ -16,6 +16,7 @@ import time
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import dask
@@ -80,6 +81,15 @@ def need(name: str, profile: str) -> str:
     return "GPU" if profile == "paper" and name.startswith(("train_", "translate")) else "CPU"
 
 
+def heights(upstream: dict[str, set[str]]) -> dict[str, int]:
+    """How many stages follow one after the other on each stage: the longest chain goes first."""
+    found = dict.fromkeys(upstream, 0)
+    for name in reversed(list(TopologicalSorter(upstream).static_order())):
+        for up in upstream[name]:
+            found[up] = max(found[up], found[name] + 1)
+    return found
+
+
 @dataclass
 class Run:
     """One call of this program, with stages by name."""
@@ -90,12 +100,16 @@ class Run:
     profile: str
     allow_missing: bool
     patience: float  # seconds that a stage waits for a worker that can run it
+    heights: dict[str, int] = field(init=False)
     running: dict[Future, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     ran: int = 0
     failed: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)  # those that started
     waiting: dict[str, float] = field(default_factory=dict)  # resource that no worker offers: since when
+
+    def __post_init__(self):
+        self.heights = heights(self.upstream)
 
     def started(self, event: tuple[float, dict]) -> None:
         name, where = event[1]["stage"], event[1]["where"]
@@ -116,7 +130,7 @@ class Run:
                 options = ["--allow-missing"] if self.allow_missing else []
                 future = self.client.submit(
                     run_stage, name, self.root, options, key=f"{name}-{time.time_ns()}", pure=False,
-                    resources={need(name, self.profile): 1},
+                    resources={need(name, self.profile): 1}, priority=self.heights[name],
                 )  # fmt: skip
                 self.running[future] = name
 
@@ -206,7 +220,7 @@ def connect(stack: ExitStack, scheduler: str | None, workers: int | None, thread
     cluster = stack.enter_context(
         LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=":0",
-            silence_logs=logging.CRITICAL, resources={"CPU": 1},
+            silence_logs=logging.CRITICAL, resources={"CPU": 1, "GPU": 1},  # what there is, as for `dvc repro`
         )
     )  # fmt: skip
     return stack.enter_context(Client(cluster))

@@ -1,6 +1,7 @@
 """`make rehearse`: every stage of the paper profile for two steps, at true model and input sizes, on this machine.
 
-In a temporary copy and without network: profiles/rehearse.yaml on profiles/paper.yaml on params.yaml.
+In a temporary copy and without network: profiles/rehearse.yaml on profiles/paper.yaml on params.yaml. Two stages at a
+time, of one thread each.
 """
 
 import os
@@ -55,7 +56,7 @@ def main() -> None:
             "https_proxy": "http://127.0.0.1:9",
             "HF_HUB_OFFLINE": "1",
         }
-        code = subprocess.run(["dvc", "repro"], cwd=to, env=env).returncode
+        code = subprocess.run([sys.executable, "-m", "attnrate.cluster", "--workers", "2"], cwd=to, env=env).returncode
     if code:
         sys.exit(f"the rehearsal failed after {time.perf_counter() - start:.0f} s; the stage above says why")
     print(f"the paper profile rehearsed in {time.perf_counter() - start:.0f} s")
