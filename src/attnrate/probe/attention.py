@@ -1,7 +1,8 @@
 """Queries and keys of every self-attention of a PyTorch model, caught where they enter scaled_dot_product_attention.
 
 What is caught is what the kernel gets: after projections, norms and rotary positions, so that q·k times the scale is
-the score before masks and softmax. Attention that is computed in any other way is refused, never guessed at.
+the score before masks and softmax. Attention that is computed in any other way is refused, never guessed at; this
+project's own, which on a CPU takes no such kernel, is asked for its queries and keys.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnrate.core.stage import UserError
+from attnrate.models.vit import Attention
 
 SOFTMAX = {F.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
 CHANNELS = {"XCA"}  # timm's XCiT, which may pass channels to the same function as if they were tokens
@@ -38,8 +40,10 @@ class Catch(TorchFunctionMode):
         hooks = []
         for name, module in model.named_modules():
 
-            def enter(module, _, name=name):
+            def enter(module, inputs, name=name):
                 self.running.append((name, module))
+                if isinstance(module, Attention):
+                    self.attention(*module.split(inputs[0]), scale=module.scale)
 
             def leave(*_):
                 self.running.pop()
@@ -58,6 +62,8 @@ class Catch(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.running and isinstance(self.running[-1][1], Attention):  # caught when it was entered
+            return func(*args, **kwargs)
         if func is F.scaled_dot_product_attention:
             self.attention(*args, **kwargs)
         elif func is F.multi_head_attention_forward:  # (τ, B, W) each
