@@ -1,4 +1,4 @@
-"""Judge the paper's claims by the criteria of criteria.toml (2 s)."""
+"""Judge the paper's claims by the criteria of criteria.toml."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""CIFAR10, every pixel and label checked, as one npz; or a small stand-in for tests (5 s, and 10 s of an unreachable host)."""
+"""CIFAR10, every pixel and label checked, as one npz; or a small stand-in for tests."""
 
 import bootstrap  # noqa: F401
 

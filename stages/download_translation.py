@@ -1,4 +1,4 @@
-"""The English-German corpus as aligned text files (10 s; wmt14: 1.7 GB and some minutes)."""
+"""The English-German corpus as aligned text files (wmt14: 1.7 GB)."""
 
 import bootstrap  # noqa: F401
 

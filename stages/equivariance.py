@@ -1,4 +1,4 @@
-"""A.1: Ĥ(x ∘ p) = Ĥ(x) ∘ p for random models and permutations, without and with position encoding (3 s)."""
+"""A.1: Ĥ(x ∘ p) = Ĥ(x) ∘ p for random models and permutations, without and with position encoding."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Figure 1 and the comparison of estimators (4 s)."""
+"""Figure 1 and the comparison of estimators."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Figures 4, 5 and 6, and the model whose loss is low but whose attention is not the rule (8 s)."""
+"""Figures 4, 5 and 6, and the model whose loss is low but whose attention is not the rule."""
 
 import bootstrap  # noqa: F401
 

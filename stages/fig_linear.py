@@ -1,4 +1,4 @@
-"""Training curves and RNN kernels of Tables 2 and 3 (8 s)."""
+"""Training curves and RNN kernels of Tables 2 and 3."""
 
 import bootstrap  # noqa: F401
 

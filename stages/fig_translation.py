@@ -1,4 +1,4 @@
-"""Extra figure: spectra of the encoder's self-attention in translation (4 s)."""
+"""Extra figure: spectra of the encoder's self-attention in translation."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Figures 2 and 3 (5 s)."""
+"""Figures 2 and 3."""
 
 import bootstrap  # noqa: F401
 

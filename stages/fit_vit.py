@@ -1,4 +1,4 @@
-"""Decay laws of the training error against m_h and of the singular values against k, and the authors' points (2 s)."""
+"""Decay laws of the training error against m_h and of the singular values against k, and the authors' points."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Join the three tasks of appendix B.1 into one table (1 s)."""
+"""Join the three tasks of appendix B.1 into one table."""
 
 import bootstrap  # noqa: F401
 

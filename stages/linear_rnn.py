@@ -1,4 +1,4 @@
-"""Linear RNNs on every reading, by the exact error and by samples, without and with biases (70 s)."""
+"""Linear RNNs on every reading, by the exact error and by samples, without and with biases."""
 
 import bootstrap  # noqa: F401
 

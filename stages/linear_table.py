@@ -1,4 +1,4 @@
-"""Tables 2 and 3, every reading with its exact floors, and the propositions of section 6 in numbers (2 s)."""
+"""Tables 2 and 3, every reading with its exact floors, and the propositions of section 6 in numbers."""
 
 import bootstrap  # noqa: F401
 

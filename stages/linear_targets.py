@@ -1,4 +1,4 @@
-"""Linear targets of section 6 in every reading of their alterations, as matrices (1 s)."""
+"""Linear targets of section 6 in every reading of their alterations, as matrices."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""The Transformer of eq. (5) with position encoding on the cells of Tables 2 and 3, one stack a recipe (3 min)."""
+"""The Transformer of eq. (5) with position encoding on the cells of Tables 2 and 3, one stack a recipe."""
 
 import bootstrap  # noqa: F401
 

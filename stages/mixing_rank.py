@@ -1,4 +1,4 @@
-"""D.3: singular values of ρ and of the mixed ρ̃, by quadrature, in closed form and on the paper's grid (1 s)."""
+"""D.3: singular values of ρ and of the mixed ρ̃, by quadrature, in closed form and on the paper's grid."""
 
 import bootstrap  # noqa: F401
 

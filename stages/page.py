@@ -1,4 +1,4 @@
-"""The page that people read: verdicts, tables and figures in one file (6 s)."""
+"""The page that people read: verdicts, tables and figures in one file."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""The two fixed permutations of an image's patches (1 s); training applies one to each batch, so no image is copied."""
+"""The two fixed permutations of an image's patches; training applies one to each batch, so no image is copied."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Table 1's altered order: the first 10 tokens of every source sentence go to its end; counts of both kinds (1 s)."""
+"""Table 1's altered order: the first 10 tokens of every source sentence go to its end; counts of both kinds."""
 
 import bootstrap  # noqa: F401
 

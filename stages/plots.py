@@ -1,4 +1,4 @@
-"""Tables for `dvc plots show` and `dvc plots diff` on CIFAR10 and translation (1 s)."""
+"""Tables for `dvc plots show` and `dvc plots diff` on CIFAR10 and translation."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Eq. (8) targets with prescribed POD: coefficients and an evaluation set for each (α, r) (5 s)."""
+"""Eq. (8) targets with prescribed POD: coefficients and an evaluation set for each (α, r)."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""A joint BPE vocabulary, every sentence as numbers, and counts of both (5 s)."""
+"""A joint BPE vocabulary, every sentence as numbers, and counts of both."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""The network of the proof of Theorem 4.1 on every (α, r, m_h), and a sweep of its width m_FF (10 s)."""
+"""The network of the proof of Theorem 4.1 on every (α, r, m_h), and a sweep of its width m_FF."""
 
 import bootstrap  # noqa: F401
 

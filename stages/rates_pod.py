@@ -1,4 +1,4 @@
-"""Error of the POD truncation at each m_h, with s = t in and out of the sum, and the tail sum of σ² (10 s)."""
+"""Error of the POD truncation at each m_h, with s = t in and out of the sum, and the tail sum of σ²."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Join the estimators of section 5.1 into one table; slopes against m_h; the bound (17) (2 s)."""
+"""Join the estimators of section 5.1 into one table; slopes against m_h; the bound (17)."""
 
 import bootstrap  # noqa: F401
 

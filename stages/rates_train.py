@@ -1,4 +1,4 @@
-"""Train the Transformer of eq. (5) on every POD target by one recipe, all cells in one stack (90 s a recipe)."""
+"""Train the Transformer of eq. (5) on every POD target by one recipe, all cells in one stack."""
 
 import bootstrap  # noqa: F401
 

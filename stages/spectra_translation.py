@@ -1,4 +1,4 @@
-"""Spectra of the encoder's self-attention: untrained, original, and altered on its own order (5 s)."""
+"""Spectra of the encoder's self-attention: untrained, original, and altered on its own order."""
 
 import bootstrap  # noqa: F401
 

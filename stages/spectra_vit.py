@@ -1,4 +1,4 @@
-"""Singular values of a ViT's attention matrices before the softmax, over test images, all layers and heads (5 s)."""
+"""Singular values of a ViT's attention matrices before the softmax, over test images, all layers and heads."""
 
 import bootstrap  # noqa: F401
 

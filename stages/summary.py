@@ -1,4 +1,4 @@
-"""The one metrics file: what `dvc metrics diff` and `dvc exp show` compare (1 s)."""
+"""The one metrics file: what `dvc metrics diff` and `dvc exp show` compare."""
 
 import bootstrap  # noqa: F401
 

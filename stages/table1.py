@@ -1,4 +1,4 @@
-"""Table 1 as CSV, Markdown and LaTeX (1 s)."""
+"""Table 1 as CSV, Markdown and LaTeX."""
 
 import bootstrap  # noqa: F401
 

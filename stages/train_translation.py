@@ -1,4 +1,4 @@
-"""The original Transformer on English-German, once for each seed (230 s a seed)."""
+"""The original Transformer on English-German, once for each seed."""
 
 import bootstrap  # noqa: F401
 

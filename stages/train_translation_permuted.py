@@ -1,4 +1,4 @@
-"""Table 1: go on from the original model with permuted source sentences (130 s a seed).
+"""Table 1: go on from the original model with permuted source sentences.
 
 permuted: from the trained model, as the paper does; continued: as long in the original order; permuted-scratch:
 as permuted, but from where the original model itself started, and as long as it.

@@ -1,4 +1,4 @@
-"""Figure 3's sweep: train a ViT with heads of size m_h on CIFAR10, once for each seed (40 s a seed)."""
+"""Figure 3's sweep: train a ViT with heads of size m_h on CIFAR10, once for each seed."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""The main model of Figure 2 and Table 1, once for each seed (40 s a seed; test accuracy above 0.50 on a laptop)."""
+"""The main model of Figure 2 and Table 1, once for each seed."""
 
 import bootstrap  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Table 1: go on from the main model on permuted patches, and as long on the original ones; train from scratch too (150 s).
+"""Table 1: go on from the main model on permuted patches, and as long on the original ones; train from scratch too.
 
 continued: original order; permuted: first 10 patches to the end; unadapted: as permuted, but only tested; random: a
 random permutation; permuted-scratch: as permuted, but from where the main model itself started.

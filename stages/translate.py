@@ -1,4 +1,4 @@
-"""BLEU and chrF of every model on the test set, of copying the source, and the first 20 translations (20 s).
+"""BLEU and chrF of every model on the test set, of copying the source, and the first 20 translations.
 
 unadapted is the original model on permuted sentences, before it has seen any.
 """

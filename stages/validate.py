@@ -1,4 +1,4 @@
-"""Check the whole of params.yaml before any stage has lost an out (1 s)."""
+"""Check the whole of params.yaml before any stage has lost an out."""
 
 import bootstrap  # noqa: F401
 

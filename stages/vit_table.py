@@ -1,4 +1,4 @@
-"""All ViT runs in one table, their spectra in another, and the ranks of these in a third (1 s)."""
+"""All ViT runs in one table, their spectra in another, and the ranks of these in a third."""
 
 import bootstrap  # noqa: F401
 

@@ -23,12 +23,15 @@ def measure(
     """
     depth, device = len(model.blocks), next(model.parameters()).device
     found = {layer: Spectra(normalisation) for layer in range(depth)}
-    kept: dict[int, list[np.ndarray]] = {0: [], depth - 1: []}
+    kept: dict[int, np.ndarray] = {}
 
     def use(layer: int, q: Tensor, k: Tensor) -> None:
         s = found[layer].add(q.cpu(), k.cpu())
-        if layer in kept:
-            kept[layer].append(s[:, 0].float().clone().numpy())
+        if layer in (0, depth - 1):
+            if layer not in kept:
+                kept[layer] = np.empty((len(images), s.shape[-1]), np.float32)
+            n = found[layer].values.n
+            kept[layer][n - len(s) : n] = s[:, 0]
 
     with record_heads(model, found, use):
         for part in images.split(chunk):
@@ -46,5 +49,5 @@ def measure(
     return (
         pd.DataFrame(values, columns=["layer", "head", "k", "mean", "sd", "n"]),
         pd.DataFrame(ranks, columns=["layer", "head", *columns, "n"]),
-        {"first": np.concatenate(kept[0]), "last": np.concatenate(kept[depth - 1])},
+        {"first": kept[0], "last": kept[depth - 1]},
     )

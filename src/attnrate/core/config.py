@@ -21,7 +21,7 @@ class Section(BaseModel):
     data_key: ClassVar[str | None] = None  # the parameter that names a data set; without one the data are synthetic
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     """`-S lr=1e-5` and a hand-written 1e-4 both reach PyYAML as strings; true is not 1."""
     if isinstance(value, bool):
         raise ValueError("should be a number, not true or false")
@@ -33,7 +33,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _unique(values: list) -> list:
+def unique(values: list) -> list:
     if len(set(values)) < len(values):
         raise ValueError("should not name a value twice")
     return values
@@ -53,22 +53,23 @@ def _launch(value: str) -> str:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10**9)]
-Seed = Annotated[int, BeforeValidator(_number), Field(ge=0, lt=2**31)]
-Head = Annotated[int, BeforeValidator(_number), Field(ge=1, le=256)]
-Positive = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
-Rate = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1, allow_inf_nan=False)]
-Alpha = Annotated[float, BeforeValidator(_number), Field(gt=0.5, le=10, allow_inf_nan=False)]
+Count = Annotated[int, BeforeValidator(number), Field(ge=1, le=10**9)]
+Seed = Annotated[int, BeforeValidator(number), Field(ge=0, lt=2**31)]
+Head = Annotated[int, BeforeValidator(number), Field(ge=1, le=256)]
+Positive = Annotated[float, BeforeValidator(number), Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, BeforeValidator(number), Field(gt=0, le=1, allow_inf_nan=False)]
+Fraction = Annotated[float, BeforeValidator(number), Field(ge=0, lt=1)]
+Alpha = Annotated[float, BeforeValidator(number), Field(gt=0.5, le=10, allow_inf_nan=False)]
 Rank = Annotated[int | str, BeforeValidator(_rank)]
-Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
-Heads = Annotated[list[Head], Field(min_length=1), AfterValidator(_unique)]
+Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(unique)]
+Heads = Annotated[list[Head], Field(min_length=1), AfterValidator(unique)]
 
 
 class Shared(Section):
     """The scalars at the top of params.yaml."""
 
     profile: Literal["laptop", "smoke", "paper"] = Field(description="name of the profile, printed beside every result")
-    threads: Annotated[int, BeforeValidator(_number), Field(ge=1, le=1024)] = Field(
+    threads: Annotated[int, BeforeValidator(number), Field(ge=1, le=1024)] = Field(
         description="CPU threads of every training; results differ between thread counts"
     )
     launch: Annotated[str, AfterValidator(_launch)] = Field(

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from attnrate.core.config import Count, Positive, Rate, Section, Seed, Seeds, _unique
+from attnrate.core.config import Count, Positive, Rate, Section, Seed, Seeds, unique
 
 Steps = Annotated[Count, Field(le=10**7)]
 
@@ -12,10 +12,10 @@ Steps = Annotated[Count, Field(le=10**7)]
 class Gallery(Section):
     seeds: Seeds = Field(description="seeds of every variant")
     mass_variants: Annotated[
-        list[Literal["segment-id", "position-only", "untied"]], Field(min_length=1), AfterValidator(_unique)
+        list[Literal["segment-id", "position-only", "untied"]], Field(min_length=1), AfterValidator(unique)
     ] = Field(description="centre of mass: with segment id, with positions alone, with segment id and untied start")
     selection_variants: Annotated[
-        list[Literal["one-hot", "raw-index"]], Field(min_length=1), AfterValidator(_unique)
+        list[Literal["one-hot", "raw-index"]], Field(min_length=1), AfterValidator(unique)
     ] = Field(description="selection: one-hot indices, or plain numbers as in the paper")
     n: Annotated[Count, Field(ge=2, le=1024)] = Field(description="dimension n = d_v of f̂'s output")
     width: Annotated[Count, Field(ge=4, le=4096)] = Field(description="width m_FF of f̂ and F̂")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from attnrate.core.config import Count, Positive, Rate, Section, Seed, Seeds, _unique
+from attnrate.core.config import Count, Positive, Rate, Section, Seed, Seeds, unique
 
 
 class Linear(Section):
@@ -17,7 +17,7 @@ class Linear(Section):
     rnn_steps: Count = Field(description="Adam steps of the RNN on the exact error")
     rnn_sample_steps: Count = Field(description="Adam steps of the RNN on samples")
     rnn_lr: Rate = Field(description="peak learning rate of the RNN")
-    cells: Annotated[list[str], Field(min_length=1), AfterValidator(_unique)] = Field(
+    cells: Annotated[list[str], Field(min_length=1), AfterValidator(unique)] = Field(
         description="targets of the Transformer, kernel/alteration/filter"
     )
     n: Annotated[Count, Field(ge=1, le=1024)] = Field(

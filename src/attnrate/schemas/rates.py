@@ -4,14 +4,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from attnrate.core.config import Alpha, Count, Head, Heads, Positive, Rank, Rate, Section, Seed, Seeds, _unique
+from attnrate.core.config import Alpha, Count, Head, Heads, Positive, Rank, Rate, Section, Seed, Seeds, unique
 
 
 class Rates(Section):
-    alphas: Annotated[list[Alpha], Field(min_length=1), AfterValidator(_unique)] = Field(
+    alphas: Annotated[list[Alpha], Field(min_length=1), AfterValidator(unique)] = Field(
         description="decay exponents α of σ_i = i^-α"
     )
-    ranks: Annotated[list[Rank], Field(min_length=1), AfterValidator(_unique)] = Field(
+    ranks: Annotated[list[Rank], Field(min_length=1), AfterValidator(unique)] = Field(
         description="ranks r of ρ; inf is cut at `terms`"
     )
     terms: Annotated[Count, Field(ge=2, le=4096)] = Field(description="number of terms R that stands for r = ∞")
@@ -35,7 +35,7 @@ class Rates(Section):
     free_batch: Count = Field(description="sequences in a free-kernel batch")
     free_lr: Rate = Field(description="learning rate of the free kernel")
     free_modes: Annotated[Count, Field(le=256)] = Field(description="highest frequency in the free kernel")
-    widths: Annotated[list[Annotated[Count, Field(ge=4, le=4096)]], Field(min_length=2), AfterValidator(_unique)] = (
+    widths: Annotated[list[Annotated[Count, Field(ge=4, le=4096)]], Field(min_length=2), AfterValidator(unique)] = (
         Field(description="widths m_FF of the sweep of the second term of eq. (17)")
     )
     width_rank: Annotated[Head, Field(le=64)] = Field(description="rank r = m_h of the sweep of m_FF")

@@ -5,9 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attnrate.core.config import Count, Positive, Rate, Section, Seeds, _number, _unique
-
-Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
+from attnrate.core.config import Count, Fraction, Positive, Rate, Section, Seeds, number, unique
 
 
 def _files(value: Any) -> Any:
@@ -34,7 +32,7 @@ class Translation(Section):
     max_tokens: Annotated[Count, Field(ge=4, le=500)] = Field(description="longer training sentences are left out")
     seeds: Seeds = Field(description="seeds of every model")
     variants: Annotated[
-        list[Literal["permuted", "continued", "permuted-scratch"]], Field(min_length=1), AfterValidator(_unique)
+        list[Literal["permuted", "continued", "permuted-scratch"]], Field(min_length=1), AfterValidator(unique)
     ] = Field(
         description="beside the original: altered from the trained model, original for as long, altered from scratch"
     )
@@ -58,7 +56,7 @@ class Translation(Section):
     average: Annotated[Count, Field(le=100)] = Field(description="last states that are averaged; 1: none")
     average_every: Count = Field(description="steps between averaged states")
     beams: Annotated[Count, Field(le=64)] = Field(description="beams of the search")
-    length_penalty: Annotated[float, BeforeValidator(_number), Field(ge=0, le=5)] = Field(
+    length_penalty: Annotated[float, BeforeValidator(number), Field(ge=0, le=5)] = Field(
         description="a translation's log-probability is divided by its length to this power"
     )
     decode_batch: Count = Field(description="sentences that are translated at a time")

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attnrate.core.config import Count, Positive, Rate, Section, Seed, Seeds, _number, _unique
+from attnrate.core.config import Count, Fraction, Positive, Rate, Section, Seed, Seeds, number, unique
 
 Reading = Literal["qk", "head", "width"]
-Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
 Plain = Annotated[int, Field(strict=True, ge=1, le=256)]  # dvc.yaml puts it into commands and names as it is written
 TOY_IMAGES = 640  # what the stand-in holds to train on
 
@@ -28,10 +27,10 @@ class Vit(Section):
 
     data: Literal["cifar10", "toy"] = Field(description="cifar10, or a synthetic stand-in for tests")
     data_folder: Path | None = Field(description="a copy of CIFAR10 on this machine; null downloads it")
-    readings: Annotated[list[Reading], Field(min_length=1), AfterValidator(_unique)] = Field(
+    readings: Annotated[list[Reading], Field(min_length=1), AfterValidator(unique)] = Field(
         description="readings of m_h in the sweep"
     )
-    mh_sweep: Annotated[list[Plain], Field(min_length=1), AfterValidator(_unique)] = Field(
+    mh_sweep: Annotated[list[Plain], Field(min_length=1), AfterValidator(unique)] = Field(
         description="head sizes of Figure 3, beside main_mh"
     )
     seeds: Seeds = Field(description="seeds of the sweep")
@@ -66,8 +65,8 @@ class Vit(Section):
     tune_lr: Rate = Field(description="peak learning rate of such a model")
     schedule: Literal["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"] = Field(description="learning rate")
     warmup: Fraction = Field(description="share of the steps that the learning rate rises for")
-    weight_decay: Annotated[float, BeforeValidator(_number), Field(ge=0, le=10)] = Field(description="weight decay")
-    tune_weight_decay: Annotated[float, BeforeValidator(_number), Field(ge=0, le=10)] = Field(
+    weight_decay: Annotated[float, BeforeValidator(number), Field(ge=0, le=10)] = Field(description="weight decay")
+    tune_weight_decay: Annotated[float, BeforeValidator(number), Field(ge=0, le=10)] = Field(
         description="weight decay of such a model"
     )
     smoothing: Fraction = Field(description="label smoothing")
@@ -105,7 +104,9 @@ class Vit(Section):
                 "vit.start should be scratch unless vit.readings is qk alone: only its heads can be cut by an SVD"
             )
         if self.pool != "token" and {self.start, self.main_start} != {"scratch"}:
-            raise ValueError("vit.pool should be token where vit.start or vit.main_start is a timm model, which reads that")
+            raise ValueError(
+                "vit.pool should be token where vit.start or vit.main_start is a timm model, which reads that"
+            )
         if not set(self.extra_seeds) <= set(self.table_seeds):
             raise ValueError("vit.extra_seeds should be among vit.table_seeds, whose trained models they start from")
         return self
