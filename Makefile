@@ -7,8 +7,8 @@ KILLS ?= 50
 repro: env
 	@dvc repro
 
-test: env
-	@pytest
+test: env ## in two processes; plain pytest works too
+	@pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 fresh: env ## committed results belong to the committed code
 	@plan=$$(dvc repro --dry --allow-missing 2>&1) || { echo "$$plan"; exit 1; }; \

@@ -99,7 +99,7 @@ def markdown(results: dict, names: Iterable[str]) -> str:
              "| path | against | ours | theirs | measured | goal | met |", "|---|---|---:|---:|---:|---:|---|"]  # fmt: skip
     for name in names:
         for r in results["benchmarks"].get(name, []):
-            measured = "not measured" if r["value"] is None else number(r["value"], r["unit"])
+            measured = "—" if r["value"] is None else number(r["value"], r["unit"])
             goal = (
                 "" if r["goal"] is None else f"{r['sense']} {r['goal']:g}{'' if r['unit'] == 'x' else ' '}{r['unit']}"
             )
@@ -122,6 +122,6 @@ def merge(path: Path, found: dict[str, list[dict]]) -> dict:
 
 def say(*rows: Row) -> None:
     for row in rows:
-        value = "not measured" if row.value is None else number(row.value, row.unit)
+        value = "—" if row.value is None else number(row.value, row.unit)
         goal = "" if row.goal is None else f"   goal {row.sense} {row.goal:g}   {'met' if row.met else 'MISSED'}"
         print(f"  {row.name}: {value}{goal if row.value is not None else ''}   {row.note}", file=sys.stderr, flush=True)

@@ -86,7 +86,7 @@ def stacked(targets, cells, p: dict, steps: int) -> tuple[float, float]:
 
 
 def seconds_to(error: float, runs: list[tuple[float, float]]) -> float:
-    """Log-log interpolation of (seconds, error) pairs, beyond the first by their slope."""
+    """Log-log interpolation of (seconds, error) pairs."""
     seconds, errors = np.log(np.array(sorted(runs, key=lambda r: -r[1]))).T
     return float(np.exp(np.interp(np.log(error), errors[::-1], seconds[::-1])))
 

@@ -4,8 +4,10 @@ import bootstrap  # noqa: F401
 
 from attnrate.core import files, stage
 from attnrate.report import claims, claims_gallery, claims_linear, claims_rates, claims_translation, claims_vit
+from attnrate.report.table1 import NAMES
+from attnrate.schemas.vit import Vit
 
-PARAMS = ("profile",)
+PARAMS = ("profile", "vit.data")
 
 
 def main(cfg, args):
@@ -19,10 +21,11 @@ def main(cfg, args):
         },
         args.results,
         cfg.profile,
+        NAMES[cfg.vit.data],
     )
     files.write_json(args.out, rows)
     files.write_text(args.markdown, claims.markdown(rows))
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, inputs=["results"], outs=["out", "markdown"])
+    stage.run(main, PARAMS, {"vit": Vit}, inputs=["results"], outs=["out", "markdown"])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from attnrate.core import stage
-from attnrate.report import fig_gallery, figure
+from attnrate.report import claims, fig_gallery, figure
 from attnrate.schemas.gallery import Gallery
 
 PARAMS = ("profile", "gallery.eval_size")
@@ -32,7 +32,9 @@ def main(cfg, args):
         with np.load(getattr(args, task), allow_pickle=False) as z:
             panels[task] = dict(z)
     drawn = [fig_gallery.figure(task, table, panels[task], note) for task in TASKS]
-    drawn.append(fig_gallery.counterexample(table, panels["mass"], note))
+    drawn.append(
+        fig_gallery.counterexample(table, panels["mass"], note, claims.read_criteria()["low-loss-rule"]["limits"])
+    )
     for name, f in zip(FIGURES, drawn, strict=True):
         figure.save(f, getattr(args, f"{name}_svg"), getattr(args, f"{name}_png"))
 

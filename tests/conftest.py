@@ -1,4 +1,4 @@
-"""Slow tests last; `workspace`, a temporary copy of the repository in which the pipeline may run."""
+"""The order of the tests, what they have to say at the end, and `workspace`, a copy in which the pipeline may run."""
 
 import os
 import re
@@ -10,12 +10,35 @@ from pathlib import Path
 
 import pytest
 
+SHARED = "PYTEST_XDIST_WORKER" in os.environ  # one of several processes that share the tests
+if SHARED:
+    os.environ["OMP_NUM_THREADS"] = "1"
+
 ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = "http://127.0.0.1:9"  # the discard port: whatever wants the network fails at once
 
 
+NOTES: list[str] = []  # counts that the tests leave, such as how much they refused
+
+
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    """Fast tests first; where processes share the tests, slow ones, so that fast ones fill the gaps at the end."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is not None) is not SHARED)
+
+
+def pytest_sessionfinish(session):
+    if SHARED:
+        session.config.workeroutput["notes"] = NOTES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    NOTES.extend(getattr(node, "workeroutput", {}).get("notes", []))
+
+
+def pytest_terminal_summary(terminalreporter):
+    for note in sorted(NOTES):
+        terminalreporter.write_line(note)
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def test_an_unknown_stage_is_named(workspace, monkeypatch):
 @pytest.mark.parametrize(
     "name, profile, resource",
     [("train_vit@qk-1", "paper", "GPU"), ("translate", "paper", "GPU"), ("train_vit@qk-1", "laptop", "CPU"),
-     ("rates_train@paper", "paper", "CPU"), ("vit_table", "paper", "CPU")],
+     ("rates_train@paper", "paper", "CPU"), ("spectra_vit@qk-1", "paper", "GPU"), ("vit_table", "paper", "CPU")],
 )  # fmt: skip
 def test_only_large_trainings_of_the_paper_profile_ask_for_a_gpu(name, profile, resource):
     assert cluster.need(name, profile) == resource

@@ -42,9 +42,9 @@ def test_an_overlay_cannot_add_a_key(top, key):
         profile.overlay({"a": 1, "b": {"c": 2}}, top, Path("p"))
 
 
-def test_options_hold_no_spaces_and_booleans_are_yaml():
-    words = profile.options({"a": {"flag": True, "list": [1, 2.5, "inf"]}, "b": "x"})
-    assert words == ["-S", "a.flag=true", "-S", "a.list=[1,2.5,inf]", "-S", "b=x"]
+def test_options_hold_no_spaces_and_booleans_and_null_are_yaml():
+    words = profile.options({"a": {"flag": True, "list": [1, 2.5, "inf"], "none": None}, "b": "x"})
+    assert words == ["-S", "a.flag=true", "-S", "a.list=[1,2.5,inf]", "-S", "a.none=null", "-S", "b=x"]
 
 
 def test_an_unknown_profile_names_the_known_ones():

@@ -77,8 +77,8 @@ def run_stage(name: str, root: Path, options: list[str]) -> tuple[int, str, str,
 
 
 def need(name: str, profile: str) -> str:
-    """The paper profile's trainings of large models, and the decoding, want a GPU; nothing else does."""
-    return "GPU" if profile == "paper" and name.startswith(("train_", "translate")) else "CPU"
+    """The paper profile's large models, in training, decoding and spectra, want a GPU; nothing else does."""
+    return "GPU" if profile == "paper" and name.startswith(("train_", "translate", "spectra_vit")) else "CPU"
 
 
 def heights(upstream: dict[str, set[str]]) -> dict[str, int]:
@@ -210,13 +210,12 @@ def plan(root: Path, targets: list[str]) -> dict[str, set[str]]:
     return found
 
 
-def connect(stack: ExitStack, scheduler: str | None, workers: int | None, threads: int) -> Client:
+def connect(stack: ExitStack, scheduler: str | None, workers: int) -> Client:
     if scheduler:
         try:
             return stack.enter_context(Client(scheduler, timeout=10))
         except OSError as e:
             raise UserError(f"--scheduler {scheduler}: no Dask scheduler answers ({e})") from None
-    workers = workers or max(1, os.cpu_count() // threads)
     cluster = stack.enter_context(
         LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=":0",
@@ -237,7 +236,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("stages", nargs="*", help="stages to run with what they need; all, if none is named")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler; without it, workers on this machine")
-    where.add_argument("--workers", type=count, help="worker processes on this machine (default: cores // threads)")
+    where.add_argument(
+        "--workers",
+        type=count,
+        help="worker processes on this machine (default: cores // threads; 1 in the paper profile)",
+    )
     parser.add_argument("--allow-missing", action="store_true", help="as in dvc repro")
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS",
                         help="how long to wait for a worker that offers what a stage needs (default: 60)")  # fmt: skip
@@ -248,7 +251,9 @@ def main(argv: list[str] | None = None) -> None:
         params = config.load(root / "params.yaml", ("profile", "threads"), {})
         upstream = plan(root, args.stages)
         with ExitStack() as stack:
-            client = connect(stack, args.scheduler, args.workers, params.threads)
+            # in the paper profile all workers would share the first GPU
+            usual = 1 if params.profile == "paper" else max(1, os.cpu_count() // params.threads)
+            client = connect(stack, args.scheduler, args.workers or usual)
             run = Run(client, root, upstream, params.profile, args.allow_missing, args.patience)
             run.go()
     except UserError as e:

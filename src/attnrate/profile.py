@@ -37,7 +37,11 @@ def options(tree: dict) -> list[str]:
     def text(value: Any) -> str:
         if isinstance(value, list):
             return "[" + ",".join(map(text, value)) + "]"
-        return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+        return (
+            {True: "true", False: "false", None: "null"}[value]
+            if value is None or isinstance(value, bool)
+            else str(value)
+        )
 
     return [part for key, value in flatten(tree).items() for part in ("-S", f"{key}={text(value)}")]
 

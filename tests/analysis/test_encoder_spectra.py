@@ -19,7 +19,7 @@ def test_beginnings_are_cut_and_short_sentences_left_out():
 
 @pytest.mark.parametrize("tokens", [6, 20])
 def test_values_are_those_of_the_models_own_scores(tokens):
-    """At zero values and a single head, softmax of the recorded scores must be the attention the model reports."""
+    """Softmax of the recorded scores is the attention that the model reports."""
     model = seq2seq.build(vocabulary=50, width=16, depth=2, heads=2, ff=32, dropout=0.1, seed=0).eval()
     model.set_attn_implementation("eager")
     with torch.no_grad():

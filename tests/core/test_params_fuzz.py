@@ -18,7 +18,7 @@ from attnrate import profile
 from attnrate.core import config
 from attnrate.core.stage import UserError
 from attnrate.schemas.all import Params
-from tests.conftest import ROOT
+from tests.conftest import NOTES, ROOT
 from tests.core.test_config import BASE, fields
 
 TEXT = (ROOT / "params.yaml").read_bytes()
@@ -55,10 +55,10 @@ JUNK = [*TYPES, *NUMBERS, *LISTS, *STRINGS]
 
 @pytest.fixture(scope="module", autouse=True)
 def report(tmp_path_factory):
-    """Hypothesis keeps its files out of the repository; -s shows the numbers."""
+    """Hypothesis keeps its files out of the repository."""
     configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
     yield
-    print(f"\nparams.yaml: {len(SEEN['refused']):,} refused, {len(SEEN['accepted']):,} accepted, all different")
+    NOTES.append(f"params.yaml: {len(SEEN['refused']):,} refused, {len(SEEN['accepted']):,} accepted, all different")
 
 
 def note(kind: str, what: bytes) -> None:

@@ -22,7 +22,7 @@ from attnrate.targets import linear, pod
 from attnrate.training import gallery, large, rates, translation
 from attnrate.training import linear as linear_training
 from attnrate.training import vit as vit_training
-from tests.conftest import ROOT
+from tests.conftest import NOTES, ROOT
 
 SMOKE = profile.overlay(config.read(ROOT / "params.yaml"), config.read(ROOT / "profiles/smoke.yaml"), "smoke")
 ACCEPTED = {"count": 0}
@@ -51,10 +51,10 @@ def accepted(section: str, **changes) -> BaseModel | None:
 
 @pytest.fixture(scope="module", autouse=True)
 def report(tmp_path_factory):
-    """Hypothesis keeps its files out of the repository; -s shows the number."""
+    """Hypothesis keeps its files out of the repository."""
     configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
     yield
-    print(f"\nparams.yaml: {ACCEPTED['count']} configurations accepted, built and trained for a step")
+    NOTES.append(f"params.yaml: {ACCEPTED['count']} configurations accepted, built and trained for a step")
 
 
 def heads(most: int = 6):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnrate.core.stage import UserError
+from tests.conftest import NOTES
 
 REFUSED: Counter[str] = Counter()
 PATIENCE = 60  # seconds, for a machine that is busy
@@ -17,10 +18,9 @@ PATIENCE = 60  # seconds, for a machine that is busy
 
 @pytest.fixture(scope="module", autouse=True)
 def report() -> Iterator[None]:
-    """-s shows the numbers."""
     REFUSED.clear()
     yield
-    print(f"\nhostile: {REFUSED.total()} refused ({', '.join(f'{n} {kind}' for kind, n in REFUSED.items())})")
+    NOTES.append(f"hostile: {REFUSED.total()} refused ({', '.join(f'{n} {kind}' for kind, n in REFUSED.items())})")
 
 
 @pytest.fixture(name="place")

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import timm
 import torch
@@ -47,6 +49,20 @@ def test_full_size_takes_the_weights_of_vit_b16():
     vit.start_from(model, twin.state_dict())
     x = torch.randn(2, 3, 224, 224)
     assert torch.allclose(model(x), twin(x), atol=1e-5)
+
+
+def test_a_timm_start_has_the_seeds_own_classifier(monkeypatch):
+    twin = timm_twin(SMALL)
+    body = {k: v for k, v in twin.state_dict().items() if not k.startswith("head.")}
+    monkeypatch.setattr(vit, "pretrained", lambda *_: body)
+    params = SimpleNamespace(**SMALL, pool="token", position_std=0.02)
+    models = []
+    for seed in (1, 1, 2):
+        torch.rand(seed)  # whatever was drawn before
+        models.append(vit.make(params, "qk", 12, seed, "vit_x"))
+    one, same, other = (m.head.weight for m in models)
+    assert torch.equal(one, same) and not torch.equal(one, other)
+    assert all(torch.equal(m.state_dict()[k], body[k]) for m in models for k in body)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def untestable(results, limits):
 
 
 def test_a_row_for_each_claim_with_its_limits_filled_in(two_claims):
-    one, two = claims.judge({"two": untestable, "one": finding(PARTLY)}, "folder", "smoke")
+    one, two = claims.judge({"two": untestable, "one": finding(PARTLY)}, "folder", "smoke", "toy images")
     assert list(one) == KEYS
     assert one["criterion"] == "at most 1e-06, within 15%" and one["measured"] == "folder: ['mse', 'share']"
     assert (one["id"], one["verdict"], one["profile"], one["n"]) == ("one", PARTLY, "smoke", 3)
@@ -54,11 +54,11 @@ def test_a_row_for_each_claim_with_its_limits_filled_in(two_claims):
 @pytest.mark.parametrize("names", [("one",), ("one", "two", "three")])
 def test_a_claim_without_a_judge_or_a_judge_without_a_claim_is_an_error(two_claims, names):
     with pytest.raises(ValueError, match=r"two|three"):
-        claims.judge({n: finding(NOT) for n in names}, "folder", "smoke")
+        claims.judge({n: finding(NOT) for n in names}, "folder", "smoke", "toy images")
 
 
 def test_the_table_counts_and_escapes(two_claims):
-    rows = claims.judge({"one": finding(REPRODUCED), "two": untestable}, "folder", "smoke")
+    rows = claims.judge({"one": finding(REPRODUCED), "two": untestable}, "folder", "smoke", "toy images")
     text = claims.markdown(rows)
     assert claims.counts(rows) == {REPRODUCED: 1, PARTLY: 0, NOT: 0, UNTESTED: 1}
     assert "2 claims: 1 reproduced, 1 cannot be tested here." in text

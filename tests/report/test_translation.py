@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from attnrate.report import figure, table_translation
+from attnrate.report import figure, table1, table_translation
 from attnrate.report.claims import NOT, PARTLY, REPRODUCED, Untestable
 from attnrate.report.claims_translation import EVALUATORS
 from attnrate.report.fig_translation import spectra
@@ -32,13 +33,9 @@ def judge(tmp_path, *args, **kwargs):
 
 
 def test_the_column_says_n_spread_corpus_and_the_papers_number():
-    cells = table_translation.column(table([26.0, 28.0], [25.0, 27.5]))
-    assert list(cells) == ["copy", "original", "unadapted", "permuted"]
-    original = cells["original"]
-    assert (original.value, original.n, original.spread, original.paper) == (27.0, 2, "26.00–28.00", 26.85)
-    assert cells["permuted"].paper == 25.91 and cells["copy"].paper is None and original.pairs == 560
-    assert original.text == "27.00 [26.00–28.00] (n = 2)" and original.signature == SIGNATURE
-    assert table_translation.column(table([26.0], [25.0]))["permuted"].text == "25.00 (n = 1)"
+    found = table1.translation(table([26.0, 28.0], [25.0, 27.5])).set_index("variant")
+    assert found.loc["original", ["value", "low", "high", "n", "paper"]].tolist() == [27.0, 26.0, 28.0, 2, 26.85]
+    assert found.paper["permuted"] == 25.91 and np.isnan(found.paper["copy"])
     assert "not WMT14" in table_translation.corpus_name(table([26.0], [25.0]))
 
 

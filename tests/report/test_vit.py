@@ -1,12 +1,16 @@
+import subprocess
+import sys
 import tomllib
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from attnrate.analysis.vit_fits import fits
-from attnrate.core import files
+from attnrate.core import config, files
 from attnrate.report import claims, claims_vit, fig_vit, figure, table1
+from tests.conftest import ROOT
 
 CRITERIA = tomllib.loads(claims.CRITERIA.read_text(encoding="utf-8"))
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -37,6 +41,25 @@ def change(results, name, **columns):
 
 def verdict(results, name):
     return claims_vit.EVALUATORS[name](results, CRITERIA[name]["limits"]).verdict
+
+
+def test_a_main_model_whose_head_size_the_sweep_has_stands_once(results, tmp_path):
+    params = config.read(ROOT / "params.yaml")
+    params["vit"] |= {"mh_sweep": [1, 8], "main_mh": 8}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    tables = {
+        name: pd.read_csv(results / f"{name}.csv").query("mh in (1, 8)") for name in ("vit", "spectra", "spectra_ranks")
+    }
+    for name, mh in (("qk_mh1", 1), ("qk_mh8", 8), ("main", 8), ("permuted", 8)):
+        for folder, table in tables.items():
+            files.write_csv(tmp_path / folder / f"{name}.csv", table[table.mh == mh].assign(n=len(name)))
+    out = [f"--{flag}={tmp_path / flag}" for flag in ("out", "values-out", "ranks-out", "record")]
+    flags = {"params": "params.yaml", "runs": "vit", "values": "spectra", "ranks": "spectra_ranks"}
+    given = [f"--{flag}={tmp_path / path}" for flag, path in flags.items()]
+    subprocess.run([sys.executable, ROOT / "stages" / "vit_table.py", *given, *out], cwd=tmp_path, check=True)
+    values = pd.read_csv(tmp_path / "values-out")
+    assert not values.duplicated(["reading", "mh", "layer", "head", "k"]).any()
+    assert set(values.n[values.mh == 8]) == {len("main")} and set(values.mh) == {1, 8}
 
 
 @pytest.mark.parametrize("name", claims_vit.EVALUATORS)

@@ -1,3 +1,4 @@
+import gc
 import itertools
 import json
 import os
@@ -5,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +65,7 @@ class Line:
         return {"x": x, "y": torch.tensor(index > 15).long()}
 
 
-def fit(tmp_path, **recipe):
+def fit(tmp_path, accelerator=None, **recipe):
     torch.manual_seed(0)
     model = nn.Linear(1, 2)
     kwargs = {"steps": 40, "lr": 0.1, "checkpoint": 10} | recipe
@@ -74,8 +76,19 @@ def fit(tmp_path, **recipe):
         large.Recipe(**kwargs),
         seed=0,
         checkpoint=tmp_path / "c.safetensors",
+        accelerator=accelerator,
     )
     return model, history
+
+
+def test_a_run_that_has_ended_leaves_nothing_in_memory(tmp_path):
+    """Nor its optimiser: a stage trains many models with one accelerator."""
+    accelerator = large.make_accelerator()
+    model, _ = fit(tmp_path, accelerator)
+    gone = weakref.ref(model.weight)
+    del model
+    gc.collect()
+    assert gone() is None
 
 
 def test_accumulation_does_not_change_the_result(tmp_path):

@@ -18,7 +18,7 @@ from attnrate.data import cifar10
 from attnrate.data.permute import permute_patches
 from attnrate.data.view import View
 from attnrate.training import vit
-from tests.conftest import ROOT
+from tests.conftest import NOTES, ROOT
 
 
 def test_a_view_is_standardised_resized_and_permuted():
@@ -112,7 +112,7 @@ def test_train_vit_killed_five_times_gives_the_same_weights(tmp_path):
         process.wait()
         killed.append(saved_step(tmp_path))
         assert not (tmp_path / "broken").exists()
-    print("killed after the checkpoints of steps", killed)
+    NOTES.append(f"train_vit: killed after the checkpoints of steps {', '.join(map(str, killed))} of 1200")
     assert killed == sorted(set(killed)) and killed[-1] < 1200
     assert launch(tmp_path, "broken").wait(300) == 0
     for name in ("{}.csv", "{}_history.csv", "{}/original_seed0.safetensors"):

@@ -88,7 +88,7 @@ def truncate_head(w_q: Tensor, w_k: Tensor, mh: int) -> tuple[Tensor, Tensor]:
 def start_from(model: VisionTransformer, weights: Mapping[str, Tensor]) -> None:
     """Load the weights of timm's model of the same configuration; heads of the qk reading are cut to m_h by an SVD.
 
-    Biases count as one more column of W_Q and W_K, and the scale 1/√D stays, so that the scores keep their size.
+    Without a classifier among them, the model keeps its own. Biases count as one more column of W_Q and W_K, and the scale 1/√D stays, so that the scores keep their size.
     """
     weights = dict(weights)
     for i, block in enumerate(model.blocks):
@@ -100,13 +100,14 @@ def start_from(model: VisionTransformer, weights: Mapping[str, Tensor]) -> None:
         cut = [truncate_head(*pair, attn.qk) for pair in zip(q.chunk(attn.heads), k.chunk(attn.heads), strict=True)]
         full = torch.cat([*(pair[0] for pair in cut), *(pair[1] for pair in cut), v])
         weights[f"{name}.weight"], weights[f"{name}.bias"] = full[:, :-1], full[:, -1]
-    model.load_state_dict(weights)
+    own = {k: v for k, v in model.state_dict().items() if k.startswith("head.")}
+    model.load_state_dict(own | weights)
 
 
-def pretrained(name: str, classes: int, image_size: int) -> dict[str, Tensor]:
-    """The weights of a timm model by its name, with a new head."""
+def pretrained(name: str, image_size: int) -> dict[str, Tensor]:
+    """The weights of a timm model by its name, without its classifier."""
     try:
-        return timm.create_model(name, pretrained=True, num_classes=classes, img_size=image_size).state_dict()
+        return timm.create_model(name, pretrained=True, num_classes=0, img_size=image_size).state_dict()
     except Exception as e:  # whatever the network, the hub or timm have to say
         raise UserError(
             f"{name}: timm could not load its weights ({type(e).__name__}: {e}); check name and network"
@@ -120,7 +121,7 @@ def make(params, reading: str, mh: int, seed: int, start: str = "scratch") -> Vi
         heads=params.heads, mlp_ratio=params.mlp_ratio, seed=seed, pool=params.pool, position_std=params.position_std,
     )  # fmt: skip
     if start != "scratch":
-        weights = pretrained(start, 10, params.image_size)
+        weights = pretrained(start, params.image_size)
         try:
             start_from(model, weights)
         except (KeyError, RuntimeError) as e:

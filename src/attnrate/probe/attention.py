@@ -100,7 +100,8 @@ class Catch(TorchFunctionMode):
         elif self.layers[self.layer] != name:
             raise UserError(f"{name}: the order of layers changes between inputs; {SUPPORTED}")
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)  # grouped queries share keys
-        self.use(self.layer, q.float() * (q.shape[-1] ** -0.5 if scale is None else scale), k.float())
+        q, k = q.float().cpu(), k.float().cpu()
+        self.use(self.layer, q * (q.shape[-1] ** -0.5 if scale is None else scale), k)
         self.layer += 1
 
     def note(self, what: str) -> None:

@@ -39,9 +39,15 @@ def grade_all(holds: list[bool]) -> str:
     return REPRODUCED if all(holds) else PARTLY if any(holds) else NOT
 
 
-def judge(evaluators: dict[str, Callable[[Path, dict], Finding]], results: Path, profile: str) -> list[dict]:
-    """A row for each claim of criteria.toml, in its order."""
-    criteria = tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
+def read_criteria() -> dict[str, dict]:
+    return tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
+
+
+def judge(
+    evaluators: dict[str, Callable[[Path, dict], Finding]], results: Path, profile: str, images: str
+) -> list[dict]:
+    """A row for each claim of criteria.toml, in its order; `images` names the data that the ViT saw."""
+    criteria = read_criteria()
     if set(criteria) != set(evaluators):
         raise ValueError(f"criteria.toml and evaluators differ: {sorted(set(criteria) ^ set(evaluators))}")
     rows = []
@@ -52,7 +58,7 @@ def judge(evaluators: dict[str, Callable[[Path, dict], Finding]], results: Path,
             finding = Finding("", "", 0, UNTESTED, f"{e}.")
         rows.append({
             "id": name, "ref": c["ref"], "claim": c["claim"], "criterion": c["criterion"].format(**c["limits"]),
-            "measured": finding.measured, "spread": finding.spread, "n": finding.n, "data": c["data"],
+            "measured": finding.measured, "spread": finding.spread, "n": finding.n, "data": c["data"].format(images=images),
             "profile": profile, "verdict": finding.verdict, "why": finding.why, "command": c["command"],
         })  # fmt: skip
     return rows

@@ -70,7 +70,7 @@ def low_loss_rule(results: Path, limits: dict) -> Finding:
         f"{r.variant} seed {r.seed}: MSE {r.mse:.1e}, correlation {r.attention_corr:.2f}" for r in wrong.itertuples()
     )
     return Finding(
-        f"{len(low) - len(wrong)} of {len(low)} runs of low loss", f"correlations {low.attention_corr.min():.2f} to {low.attention_corr.max():.2f}",
+        f"{len(low) - len(wrong)} of {len(low)} runs of low loss attend by the rule", f"correlations {low.attention_corr.min():.2f} to {low.attention_corr.max():.2f}",
         len(low), grade_all((low.attention_corr >= limits["corr"]).tolist()),
         f"Counter-examples: {names}; a point's norm is carried by its weights on other inputs." if names else "No counter-example.",
     )  # fmt: skip

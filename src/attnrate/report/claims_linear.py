@@ -22,6 +22,8 @@ def get(r: pd.DataFrame, table: int, alteration: str, filter: str = "", model="t
     found = cell(r, table, alteration, filter, model, recipe)
     if not found["n"]:
         raise Untestable(f"{model} was not run on {alteration} {filter} in this profile")
+    if alteration == "original" and found["n"] == found["dead"]:
+        raise Untestable(f"every seed of {model} got stuck on the original in this profile")
     return found
 
 

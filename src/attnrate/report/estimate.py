@@ -34,7 +34,7 @@ class Cost:
     def hours(self, items: float) -> float:
         return items * self.flops / (PEAK * UTILISATION) / 3600
 
-    def gigabytes(self, items: int) -> float:
+    def gigabytes(self, items: float) -> float:
         return (self.parameters * 16 + items * self.kept) / 1e9
 
 
@@ -87,14 +87,13 @@ def on_gpu(params: Params) -> Iterator[tuple[str, str, float, float]]:
         main.gigabytes(0),
     )
     t = params.translation
-    pair, memory = translation_cost(t), t.batch_tokens // SENTENCE
-    step = t.batch_tokens * t.accumulate / SENTENCE  # pairs
+    pair, step = translation_cost(t), t.batch_tokens / SENTENCE  # pairs of sentences
     altered = sum(t.steps if v == "permuted-scratch" else t.tune_steps for v in t.variants)
     for name, what, steps in (
         ("train_translation", f"{len(t.seeds)} models", t.steps),
         ("train_translation_permuted", f"{len(t.seeds) * len(t.variants)} models", altered),
     ):
-        yield name, what, len(t.seeds) * pair.hours(steps * step), pair.gigabytes(memory)
+        yield name, what, len(t.seeds) * pair.hours(steps * step), pair.gigabytes(step / t.accumulate)
 
 
 def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator[tuple[str, float]]:

@@ -1,5 +1,7 @@
 """Figure 1 as the paper draws it, and the comparison of estimators behind it."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -7,7 +9,7 @@ from attnrate.analysis.rates import best
 from attnrate.report.figure import head_size_axis, plt
 
 PAPER_ALPHAS = (0.55, 1.0)
-RANKS = {"2": ("C0", "o"), "6": ("C1", "s"), "inf": ("C2", "^")}
+STYLES = (("C0", "o"), ("C1", "s"), ("C2", "^"), ("C4", "D"), ("C5", "v"), ("C3", "P"))  # of the ranks
 ESTIMATORS = {  # name → colour, marker, line style
     "paper": ("C3", "v", "-"),
     "trained": ("C4", "D", "-"),
@@ -44,17 +46,15 @@ def band(ax, part, colour, marker, line, label, **style) -> None:
 
 
 def figure1(table: pd.DataFrame, terms: int, profile: str) -> plt.Figure:
-    """Two decays, three ranks: the best error found (solid) and the paper's recipe (faint, hollow)."""
+    """Two decays, every rank: the best error found (solid) and the paper's recipe (faint, hollow)."""
     alphas = [a for a in PAPER_ALPHAS if a in set(table.alpha)] or sorted(set(table.alpha))[:2]
     figure, axes = plt.subplots(1, len(alphas), figsize=(4.1 * len(alphas), 3.6), sharey=True, squeeze=False)
     seeds = table.seed.nunique()
     for ax, alpha, letter in zip(axes[0], alphas, "ab", strict=False):
         rows = table[table.alpha == alpha]
         least = best(rows)
-        for rank, (colour, marker) in RANKS.items():
+        for rank, (colour, marker) in zip(sorted(set(table["rank"]), key=float), itertools.cycle(STYLES)):
             curve = least[least["rank"] == rank]
-            if curve.empty:
-                continue
             ax.plot(curve.mh, curve.mse, color=colour, marker=marker, label=f"{rank_name(rank, terms)}, best")
             recipe = rows[(rows["rank"] == rank) & (rows.estimator == "paper")]
             band(

@@ -157,5 +157,6 @@ def train(
                 if accelerator.is_main_process:
                     save(checkpoint, model, optimiser.optimizer, state)
     accelerator.wait_for_everyone()
+    accelerator.free_memory()  # it would hold the optimiser of every run of a stage
     model.eval()
     return pd.DataFrame(rows, columns=["step", "lr", "loss"]).astype({"step": int, "lr": float, "loss": float})
