@@ -33,6 +33,19 @@ def test_hours_grow_with_steps_seeds_and_cells():
         estimate.on_cpu(laptop, laptop, {"linear_train@a": 1800.0, "linear_train@b": 1800.0, "linear_rnn": 36.0})
     )
     assert found["linear_train"] == pytest.approx(1.0) and found["linear_rnn"] == pytest.approx(0.01)
-    assert dict(estimate.on_cpu(laptop, paper, {"linear_rnn": 36.0}))["linear_rnn"] == pytest.approx(
-        0.01 * paper.linear.rnn_steps / laptop.linear.rnn_steps * len(paper.linear.seeds) / len(laptop.linear.seeds)
-    )
+    before, after = laptop.linear, paper.linear
+    seeds = len(after.seeds) / len(before.seeds)
+    exact = after.rnn_steps / before.rnn_steps * seeds
+    samples = seeds * after.rnn_sample_steps * after.batch * len(after.cells)
+    samples /= before.rnn_sample_steps * before.batch * len(before.cells)
+    (hours,) = (h for name, h in estimate.on_cpu(laptop, paper, {"linear_rnn": 36.0}) if name == "linear_rnn")
+    assert exact < hours / 0.01 < samples and hours / 0.01 == pytest.approx(0.8 * exact + 0.2 * samples)
+
+
+def test_accumulation_saves_memory_and_no_time():
+    _, paper = estimate.profiles(ROOT)
+    whole = paper.model_copy(update={"translation": paper.translation.model_copy(update={"accumulate": 1})})
+    parts, one = ({name: cost for name, *cost in estimate.on_gpu(p)} for p in (paper, whole))
+    _, hours, memory = parts["train_translation"]
+    _, same, more = one["train_translation"]
+    assert paper.translation.accumulate > 1 and hours == same and memory < more
