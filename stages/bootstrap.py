@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -14,17 +15,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 gc.disable()  # modules that are imported stay: looking for garbage among them costs a second; stage.run turns it on again
 
 
-def _report(kind, error, trace):
-    """A Ctrl-C while modules are imported; stage.run takes over after that."""
-    if not issubclass(kind, KeyboardInterrupt):
-        return sys.__excepthook__(kind, error, trace)
-    print(
-        f"{Path(sys.argv[0]).stem}: interrupted, nothing was begun; `dvc repro` starts this stage again",
-        file=sys.stderr,
-    )
+def _leave(number, frame):
+    """A stop while modules are imported, some of which a KeyboardInterrupt would crash; stage.run takes over later."""
+    name = os.environ.get("DVC_STAGE", Path(sys.argv[0]).stem)
+    os.write(2, f"{name}: interrupted, nothing was begun; `dvc repro` starts this stage again\n".encode())
+    os._exit(128 + number)
 
 
-sys.excepthook = _report
+for number in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) is not signal.SIG_IGN:  # as it is in a shell's background
+        signal.signal(number, _leave)
 
 if importlib.util.find_spec("pydantic") is None:
     python = ROOT / ".venv" / "bin" / "python"

@@ -138,7 +138,7 @@ def disturb(kill: Kill, space: Workspace, reference: Reference) -> None:
         kill.landed = "before the first checkpoint"
     else:
         kill.landed = f"with {sum((root / out).exists() for out in stage.outs)} of {len(stage.outs)} outs"
-    spoken = kill.signal == signal.SIGINT or process.returncode != -kill.signal  # SIGTERM while importing just ends it
+    spoken = kill.signal == signal.SIGINT or process.returncode != -kill.signal  # SIGTERM as Python starts just ends it
     says = [line for line in output.splitlines() if "interrupted" in line and "dvc repro" in line]
     if kill.finished or kill.signal == signal.SIGKILL or not spoken:
         return

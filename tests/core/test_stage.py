@@ -2,7 +2,9 @@
 
 import errno
 import json
+import os
 import signal
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -118,6 +120,22 @@ def test_a_stop_says_how_to_go_on(command, number):
     finally:
         for n, handler in before.items():
             signal.signal(n, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_modules_are_imported_is_one_line(number, tmp_path):
+    """At once and without an exception, which modules in C++ may turn into a crash."""
+    script = "import bootstrap, time; print('importing', flush=True)\ntry: time.sleep(60)\nexcept BaseException: pass"
+    (tmp_path / "demo.py").write_text(script)
+    process = subprocess.Popen(
+        [sys.executable, "demo.py"], env={k: v for k, v in os.environ.items() if k != "DVC_STAGE"} | {"PYTHONPATH": str(ROOT / "stages")}, text=True, cwd=tmp_path,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(number)
+    _, output = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert output == "demo: interrupted, nothing was begun; `dvc repro` starts this stage again\n"
 
 
 def test_a_record_says_what_a_result_came_from(command):

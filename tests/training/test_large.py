@@ -137,7 +137,6 @@ def test_batch_larger_than_the_data_is_an_error(tmp_path):
 
 def test_checkpoints_belong_to_params_and_inputs_and_go_on_success(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "FOLDER", tmp_path / "checkpoints")
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # a process of xdist has none
     data = tmp_path / "data"
     data.write_text("a")
     first = checkpoint.key({"lr": 1}, [data])

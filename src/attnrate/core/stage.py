@@ -47,7 +47,6 @@ def run(
     name = os.environ.get("DVC_STAGE", Path(sys.argv[0]).stem)
     first = os.environ.get("RANK", "0") == "0"  # of the processes of `accelerate launch` or torchrun
     start = time.perf_counter()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop is a Ctrl-C
     try:
         for path in (getattr(args, i) for i in inputs):
             if not path.exists():
@@ -55,6 +54,9 @@ def run(
         cfg = config.load(args.params, params, sections or {}) if params else None
         if "threads" in params:
             _set_threads(cfg.threads)
+        for number in (signal.SIGINT, signal.SIGTERM):  # a scheduler's stop is a Ctrl-C
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.default_int_handler)
         main(cfg, args)
         if "record" in outs and first:
             chosen = {flag: getattr(args, flag.replace("-", "_")) for flag in flags or ()}

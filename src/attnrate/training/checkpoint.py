@@ -25,7 +25,7 @@ FOLDER = files.SCRATCH / "checkpoints"
 def key(params: Any, inputs: Iterable[Path]) -> str:
     """A hash of the parameters, the bytes of the inputs, all library code that is loaded, and what else moves bits."""
     code = {Path(m.__file__) for n, m in list(sys.modules.items()) if n.startswith("attnrate") and m.__file__}
-    code.add(Path(sys.modules["__main__"].__file__))
+    code.add(Path(getattr(sys.modules["__main__"], "__file__", sys.executable)))
     found = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
     found.update(f"{torch.__version__} {torch.get_num_threads()} {torch.cuda.device_count()}".encode())
     for path in (*sorted(code), *(p for given in inputs for p in (sorted(given.rglob("*")) or [given]))):
