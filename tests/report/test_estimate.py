@@ -44,6 +44,9 @@ def test_hours_grow_with_steps_seeds_and_cells():
 
 def test_accumulation_saves_memory_and_no_time():
     _, paper = estimate.profiles(ROOT)
+    paper = paper.model_copy(
+        update={"vit": paper.vit.model_copy(update={"readings": ["qk"], "mh_sweep": [1]})}
+    )  # quick
     whole = paper.model_copy(update={"translation": paper.translation.model_copy(update={"accumulate": 1})})
     parts, one = ({name: cost for name, *cost in estimate.on_gpu(p)} for p in (paper, whole))
     _, hours, memory = parts["train_translation"]
