@@ -4,6 +4,7 @@ Prints the overlay as `-S key=value` options, after checking that params.yaml wi
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,7 @@ def options(tree: dict) -> list[str]:
     def text(value: Any) -> str:
         if isinstance(value, list):
             return "[" + ",".join(map(text, value)) + "]"
-        return (
-            {True: "true", False: "false", None: "null"}[value]
-            if value is None or isinstance(value, bool)
-            else str(value)
-        )
+        return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
     return [part for key, value in flatten(tree).items() for part in ("-S", f"{key}={text(value)}")]
 

@@ -1,7 +1,5 @@
 """The ledger of claims: criteria, verdicts, and the table that people read."""
 
-import tomllib
-
 import pytest
 
 from attnrate.report import claims
@@ -9,7 +7,7 @@ from attnrate.report.claims import NOT, PARTLY, REPRODUCED, UNTESTED, Finding, U
 from tests import pipeline
 from tests.conftest import ROOT
 
-CRITERIA = tomllib.loads(claims.CRITERIA.read_text(encoding="utf-8"))
+CRITERIA = claims.read_criteria()
 STAGES = {name for s in pipeline.stages(ROOT) for name in (s.name, s.name.split("@")[0])}
 KEYS = ["id", "ref", "claim", "criterion", "measured", "spread", "n", "data", "profile", "verdict", "why", "command"]
 

@@ -1,7 +1,6 @@
 """Verdicts follow the results: a world in which the paper is right, and every way to break it."""
 
 import json
-import tomllib
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from attnrate.report import claims
 from attnrate.report.claims import NOT, PARTLY, REPRODUCED, Untestable
 from attnrate.report.claims_rates import EVALUATORS
 
-LIMITS = {k: v["limits"] for k, v in tomllib.loads(claims.CRITERIA.read_text(encoding="utf-8")).items()}
+LIMITS = {k: v["limits"] for k, v in claims.read_criteria().items()}
 ALPHAS, RANKS, HEADS = (0.55, 1.0, 1.5, 2.0), ("2", "6", "inf"), (1, 2, 4, 6, 8)
 
 

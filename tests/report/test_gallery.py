@@ -1,7 +1,5 @@
 """Appendix B.1: verdicts follow the results, and the figures show the run they name."""
 
-import tomllib
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,7 @@ from attnrate.report.claims import NOT, PARTLY, REPRODUCED, Untestable
 from attnrate.report.claims_gallery import EVALUATORS
 from attnrate.targets import gallery
 
-LIMITS = {k: v["limits"] for k, v in tomllib.loads(claims.CRITERIA.read_text(encoding="utf-8")).items()}
+LIMITS = {k: v["limits"] for k, v in claims.read_criteria().items()}
 VARIANTS = {
     "nearest": ["plain"], "mass": ["segment-id", "position-only", "untied"], "selection": ["one-hot", "raw-index"],
 }  # fmt: skip

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import tomllib
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from attnrate.core import config, files
 from attnrate.report import claims, claims_vit, fig_vit, figure, table1
 from tests.conftest import ROOT
 
-CRITERIA = tomllib.loads(claims.CRITERIA.read_text(encoding="utf-8"))
+CRITERIA = claims.read_criteria()
 SIZES = (1, 2, 4, 8, 16, 32)
 
 
