@@ -37,8 +37,10 @@ def main() -> None:
         files.write_text(args.out / "results.md", markdown(results, RATIOS))
         files.write_text(args.out / "growth.md", markdown(results, ["growth"]))
     every = [r for rows in results["benchmarks"].values() for r in rows if r["goal"] is not None]
-    print(f"{sum(r['met'] is True for r in every)} of {len(every)} goals met, "
-          f"{sum(r['met'] is False for r in every)} missed, {sum(r['met'] is None for r in every)} not measured")  # fmt: skip
+    print(
+        f"{sum(r['met'] is True for r in every)} of {len(every)} goals met, "
+        f"{sum(r['met'] is False for r in every)} missed, {sum(r['met'] is None for r in every)} not measured"
+    )
 
 
 if __name__ == "__main__":

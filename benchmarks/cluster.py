@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attnrate.core import config
-from attnrate.data.view import View
-from attnrate.models import vit as models
+from attnrate.schemas import check as config
+from attnrate.vit.view import View
+from attnrate.vit import model as models
 from attnrate.schemas.vit import Vit
-from attnrate.training import large, vit
+from attnrate.large import loop as large
+from attnrate.vit import train as vit
 from benchmarks.common import ROOT, Row
 
 PARAMS = ROOT / "params.yaml"
@@ -71,9 +72,14 @@ def run(quick: bool) -> Iterator[Row]:
     serial, parallel = map(min, zip(*times, strict=True)) if times else (None, None)
     hourly = [f"{2 * 3600 / (t * whole):.0f}" for t in (parallel, serial) if t]
     yield Row(
-        "ViT sweep, two workers of one thread", "one process of two threads", serial / parallel if times else None, None,
-        ours=parallel, theirs=serial, note=f"{' against '.join(hourly)} models an hour" if times else "",
-    )  # fmt: skip
+        "ViT sweep, two workers of one thread",
+        "one process of two threads",
+        serial / parallel if times else None,
+        None,
+        ours=parallel,
+        theirs=serial,
+        note=f"{' against '.join(hourly)} models an hour" if times else "",
+    )
 
 
 if __name__ == "__main__":

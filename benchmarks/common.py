@@ -76,9 +76,13 @@ def as_stage() -> Iterator[None]:
 
 def machine() -> dict[str, str | int]:
     return {
-        "cpu": record.processor(), "cores": os.cpu_count(), "threads": THREADS,
-        "system": f"{platform.system()} {platform.machine()}", "python": platform.python_version(), "torch": torch.__version__,
-    }  # fmt: skip
+        "cpu": record.processor(),
+        "cores": os.cpu_count(),
+        "threads": THREADS,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
 
 
 def number(value: float, unit: str) -> str:
@@ -95,8 +99,12 @@ def seconds(value: float | None) -> str:
 def markdown(results: dict, names: Iterable[str]) -> str:
     """A table of the rows of some benchmarks."""
     m = results["machine"]
-    lines = [f"{m['cores']} cores ({m['cpu']}), {m['threads']} threads, torch {m['torch']}; medians of alternating runs.", "",
-             "| path | against | ours | theirs | measured | goal | met |", "|---|---|---:|---:|---:|---:|---|"]  # fmt: skip
+    lines = [
+        f"{m['cores']} cores ({m['cpu']}), {m['threads']} threads, torch {m['torch']}; medians of alternating runs.",
+        "",
+        "| path | against | ours | theirs | measured | goal | met |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
     for name in names:
         for r in results["benchmarks"].get(name, []):
             measured = "—" if r["value"] is None else number(r["value"], r["unit"])

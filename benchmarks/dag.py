@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnrate.report.costs import BRANCHES, latest
+from attnrate.ops.costs import BRANCHES, latest
 from benchmarks.common import ROOT, Row
 
 BUDGETS = dict(zip(BRANCHES, (6.0, 6.0, 4.0, 11.0, 7.0), strict=False))  # minutes on 2 cores; rendering has none

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnrate.data import cifar10, corpora, pairs, wmt14
+from attnrate.sources import cifar10, corpora, pairs, wmt14
 from benchmarks.memory import peak
 
 ROOT = Path(__file__).resolve().parent.parent

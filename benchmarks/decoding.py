@@ -7,8 +7,8 @@ import numpy as np
 import torch
 import yaml
 
-from attnrate.data.tokens import Sentences
-from attnrate.models import beam, seq2seq
+from attnrate.translation.tokens import Sentences
+from attnrate.translation import beam, model as seq2seq
 from benchmarks.common import ROOT, Row, alternate, as_stage, ratio
 
 
@@ -51,8 +51,12 @@ def run(quick: bool) -> Iterator[Row]:
                 times = alternate(calls, repeats)
             tokens = float(np.mean([len(s) for s in cached]))
             yield ratio(
-                f"decoding, {beams} beam{'s' if beams > 1 else ''}", "the same search without a cache", times["ours"],
-                times["theirs"], 3.0, f"{count} sentences, {tokens:.0f} tokens each",
-            )  # fmt: skip
+                f"decoding, {beams} beam{'s' if beams > 1 else ''}",
+                "the same search without a cache",
+                times["ours"],
+                times["theirs"],
+                3.0,
+                f"{count} sentences, {tokens:.0f} tokens each",
+            )
     finally:
         beam.EXTRA = extra

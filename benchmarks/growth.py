@@ -15,14 +15,15 @@ import torch.nn.functional as F
 import yaml
 from matplotlib.ticker import LogLocator
 
-from attnrate.analysis.powerlaw import loglog_slope
-from attnrate.analysis.spectra import singular_values
-from attnrate.analysis.vit_spectra import measure
-from attnrate.data.tokens import Sentences
-from attnrate.models import beam, seq2seq, vit
-from attnrate.models.transformer import Transformer
+from attnrate.laws.powerlaw import loglog_slope
+from attnrate.spectra.values import singular_values
+from attnrate.vit.vit_spectra import measure
+from attnrate.translation.tokens import Sentences
+from attnrate.translation import beam, model as seq2seq
+from attnrate.vit import model as vit
+from attnrate.small.transformer import Transformer
 from attnrate.report import figure
-from attnrate.training.stack import train
+from attnrate.small.loop import train
 from benchmarks import data_paths
 from benchmarks.common import ROOT, Row, alternate, as_stage
 from benchmarks.memory import peak
@@ -93,8 +94,11 @@ CASES: list[tuple[str, str, int, list[int], Callable[[int], Call]]] = [
     ("ViT step", "m_h", 1, [4, 8, 16, 32], lambda n: vit_step(mh=n)),
     ("decoding", "tokens", 1, [16, 32, 64, 128], decode),
 ]
-DATA = {"cifar10": [7_500, 15_000, 30_000, 60_000], "wmt14": [20_000, 40_000, 80_000, 160_000],
-        "files": [20_000, 40_000, 80_000, 160_000]}  # fmt: skip
+DATA = {
+    "cifar10": [7_500, 15_000, 30_000, 60_000],
+    "wmt14": [20_000, 40_000, 80_000, 160_000],
+    "files": [20_000, 40_000, 80_000, 160_000],
+}
 
 
 def in_process(quick: bool) -> Iterator[Curve]:

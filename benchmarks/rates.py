@@ -13,9 +13,9 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from attnrate.targets import pod
-from attnrate.training import rates
-from attnrate.training.stack import cosine
+from attnrate.rates import pod
+from attnrate.rates import train as rates
+from attnrate.small.loop import cosine
 from benchmarks.common import ROOT, THREADS, Row, as_stage, ratio
 
 ALPHA = 1.5
@@ -76,9 +76,17 @@ def stacked(targets, cells, p: dict, steps: int) -> tuple[float, float]:
     with as_stage():
         start = time.perf_counter()
         model, _ = rates.fit(
-            targets, cells, recipe, n=p["n"], width=p["width"], steps=steps, batch=p["batch"], grid=p["grid"],
-            queries=p["queries"], label="benchmark",
-        )  # fmt: skip
+            targets,
+            cells,
+            recipe,
+            n=p["n"],
+            width=p["width"],
+            steps=steps,
+            batch=p["batch"],
+            grid=p["grid"],
+            queries=p["queries"],
+            label="benchmark",
+        )
         seconds = time.perf_counter() - start
     outputs = rates.predict(model, targets[0].x)
     errors = [((out - targets[t].y) ** 2).mean() for out, (t, _, _) in zip(outputs, cells, strict=True)]
@@ -107,6 +115,10 @@ def run(quick: bool) -> Iterator[Row]:
     error = max(min(e for _, e in ours), min(e for _, e in theirs))
     note = f"{len(cells)} models to a median test error of {error:.2g}; a step of all models {theirs[-1][0] / ours[-1][0]:.1f}x"
     yield ratio(
-        "Figure 1 sweep, time to the same error", "nn.Module, one model at a time, every output in the loss",
-        seconds_to(error, ours), seconds_to(error, theirs), 4.0, note,
-    )  # fmt: skip
+        "Figure 1 sweep, time to the same error",
+        "nn.Module, one model at a time, every output in the loss",
+        seconds_to(error, ours),
+        seconds_to(error, theirs),
+        4.0,
+        note,
+    )

@@ -14,10 +14,10 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from attnrate.models.rnn import LinearRNN
-from attnrate.targets.linear import make_all
-from attnrate.training.linear import population_mse
-from attnrate.training.stack import cosine
+from attnrate.small.rnn import LinearRNN
+from attnrate.linear.targets import make_all
+from attnrate.linear.train import population_mse
+from attnrate.small.loop import cosine
 from benchmarks.common import ROOT, THREADS, Row, as_stage, ratio
 
 LEVELS = {1e-4: None, 1e-5: None, 1e-6: None, 1e-7: 20.0}  # error → goal
@@ -27,7 +27,11 @@ EVERY = 25
 class Recurrent(nn.Module):
     def __init__(self, hidden: int = 128):
         super().__init__()
-        self.U, self.W, self.c = nn.Linear(1, hidden, bias=False), nn.Linear(hidden, hidden, bias=False), nn.Linear(hidden, 1, bias=False)  # fmt: skip
+        self.U, self.W, self.c = (
+            nn.Linear(1, hidden, bias=False),
+            nn.Linear(hidden, hidden, bias=False),
+            nn.Linear(hidden, 1, bias=False),
+        )
 
     def forward(self, x: Tensor) -> Tensor:  # (B, τ) → (B, τ)
         inputs, h, states = self.U(x[..., None]), 0, []

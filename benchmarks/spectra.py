@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import torch
 
-from attnrate.analysis.spectra import singular_values
-from attnrate.analysis.vit_spectra import measure
-from attnrate.models import vit
+from attnrate.spectra.values import singular_values
+from attnrate.vit.vit_spectra import measure
+from attnrate.vit import model as vit
 from benchmarks.common import Row, alternate, as_stage, ratio
 from benchmarks.memory import peak
 

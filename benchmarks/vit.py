@@ -13,10 +13,10 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from transformers import ViTConfig, ViTForImageClassification
 
-from attnrate.data.view import View
-from attnrate.models import vit
-from attnrate.training import large
-from attnrate.training.vit import Images, loss
+from attnrate.vit.view import View
+from attnrate.vit import model as vit
+from attnrate.large import loop as large
+from attnrate.vit.train import Images, loss
 from benchmarks.common import ROOT, Row, alternate, as_stage, ratio
 
 
@@ -34,18 +34,31 @@ def peers(p: dict) -> dict[str, nn.Module]:
     hidden = int(p["width"] * p["mlp_ratio"])
     return {
         "timm": VisionTransformer(
-            img_size=p["image_size"], patch_size=p["patch"], num_classes=10, embed_dim=p["width"], depth=p["depth"],
-            num_heads=p["heads"], mlp_ratio=p["mlp_ratio"],
+            img_size=p["image_size"],
+            patch_size=p["patch"],
+            num_classes=10,
+            embed_dim=p["width"],
+            depth=p["depth"],
+            num_heads=p["heads"],
+            mlp_ratio=p["mlp_ratio"],
         ),
         "torchvision": torchvision.models.VisionTransformer(
             p["image_size"], p["patch"], p["depth"], p["heads"], p["width"], hidden, num_classes=10
         ),
-        "transformers": HuggingFace(ViTConfig(
-            image_size=p["image_size"], patch_size=p["patch"], hidden_size=p["width"], num_hidden_layers=p["depth"],
-            num_attention_heads=p["heads"], intermediate_size=hidden, num_labels=10, hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        )),
-    }  # fmt: skip
+        "transformers": HuggingFace(
+            ViTConfig(
+                image_size=p["image_size"],
+                patch_size=p["patch"],
+                hidden_size=p["width"],
+                num_hidden_layers=p["depth"],
+                num_attention_heads=p["heads"],
+                intermediate_size=hidden,
+                num_labels=10,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            )
+        ),
+    }
 
 
 def script(model: nn.Module, images: Images, steps: int, p: dict) -> Callable[[], None]:

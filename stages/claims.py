@@ -1,31 +1,22 @@
-"""Judge the paper's claims by the criteria of criteria.toml."""
+"""Judge the paper's claims by the criteria of criteria.toml; the one metrics file."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
 from attnrate.core import files, stage
-from attnrate.report import claims, claims_gallery, claims_linear, claims_rates, claims_translation, claims_vit
+from attnrate.report.claims import examples, ledger, linear, rates, summary, translation, vit
 from attnrate.report.table1 import NAMES
-from attnrate.schemas.vit import Vit
 
-PARAMS = ("profile", "vit.data")
+GROUPS = (rates, linear, translation, vit, examples)
 
 
-def main(cfg, args):
-    rows = claims.judge(
-        {
-            **claims_rates.EVALUATORS,
-            **claims_linear.EVALUATORS,
-            **claims_translation.EVALUATORS,
-            **claims_vit.EVALUATORS,
-            **claims_gallery.EVALUATORS,
-        },
-        args.results,
-        cfg.profile,
-        NAMES[cfg.vit.data],
-    )
-    files.write_json(args.out, rows)
-    files.write_text(args.markdown, claims.markdown(rows))
+def main(p, to):
+    evaluators = {name: evaluate for group in GROUPS for name, evaluate in group.EVALUATORS.items()}
+    rows = ledger.judge(evaluators, stage.results(), p.profile, NAMES[p.vit.data.name])
+    files.write_json("reports/claims.json", rows)
+    files.write_text("reports/claims.md", ledger.markdown(rows))
+    # What `dvc metrics diff` and `dvc exp show` compare.
+    files.write_json("reports/metrics/summary.json", summary.collect(rows, stage.results()), digits=4)
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"vit": Vit}, inputs=["results"], outs=["out", "markdown"])
+    stage.run(main)

@@ -1,41 +1,42 @@
 """A.1: Ĥ(x ∘ p) = Ĥ(x) ∘ p for random models and permutations, without and with position encoding."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
 import torch
 
 from attnrate.core import files, stage
-from attnrate.models.transformer import Transformer
-from attnrate.schemas.rates import Rates
+from attnrate.small.transformer import Transformer
 
-PARAMS = ("profile", "threads", "rates.train_mh", "rates.tau", "rates.n", "rates.width", "rates.eval_seed")
+PERMUTATIONS, MODELS = 20, 10
 
 
 @torch.no_grad()
-def deviation(model, tau, seed, permutations=20):
-    """Largest |Ĥ(x ∘ p) - Ĥ(x) ∘ p| over 20 permutations p, relative to the spread of Ĥ(x)."""
+def deviation(model, tau, seed):
+    """Largest |Ĥ(x ∘ p) - Ĥ(x) ∘ p| over the permutations p, relative to the spread of Ĥ(x)."""
     g = torch.Generator().manual_seed(seed)
     x = torch.rand(64, tau, 1, generator=g, dtype=torch.float64)
     y = model(x)
     worst = 0.0
-    for _ in range(permutations):
+    for _ in range(PERMUTATIONS):
         p = torch.randperm(tau, generator=g)
         worst = max(worst, ((model(x[:, p]) - y[:, :, p]).abs().amax((1, 2, 3)) / y.std((1, 2, 3))).max().item())
     return worst
 
 
-def main(cfg, args):
-    p, seeds = cfg.rates, list(range(10))
-    heads = [max(p.train_mh)] * len(seeds)
-    shape = {"n": p.n, "width": p.width}
-    plain = Transformer(heads, seeds, **shape).double()
-    encoded = Transformer(heads, seeds, positions=(p.tau, p.n), **shape).double()
-    files.write_json(args.out, {
-        "models": len(seeds), "permutations": 20,
-        "without_positions": deviation(plain, p.tau, p.eval_seed),
-        "with_positions": deviation(encoded, p.tau, p.eval_seed),
-    }, digits=3)  # fmt: skip
+def main(p, to):
+    stage.set_threads(p.threads)
+    tau, seed, sizes = p.rates.target.tau, p.rates.target.eval_seed, p.rates.model
+    heads = [max(p.rates.train.mh)] * MODELS
+    plain = Transformer(heads, range(MODELS), **sizes).double()
+    encoded = Transformer(heads, range(MODELS), positions=(tau, sizes.n), **sizes).double()
+    found = {
+        "models": MODELS,
+        "permutations": PERMUTATIONS,
+        "without_positions": deviation(plain, tau, seed),
+        "with_positions": deviation(encoded, tau, seed),
+    }
+    files.write_json(to.results / "deviation.json", found, digits=3)
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, outs=["out", "record"])
+    stage.run(main)

@@ -1,6 +1,6 @@
 """Extra figure: spectra of the encoder's self-attention in translation."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
 import pandas as pd
 
@@ -8,14 +8,13 @@ from attnrate.core import stage
 from attnrate.report import fig_translation, figure
 from attnrate.report.table_translation import corpus_name
 
-PARAMS = ("profile",)
 
-
-def main(cfg, args):
-    note = f"{corpus_name(pd.read_csv(args.translation))}; {cfg.profile} profile, first seed"
-    drawn = fig_translation.spectra(pd.read_csv(args.values), pd.read_csv(args.ranks), note)
-    figure.save(drawn, args.svg, args.png)
+def main(p, to):
+    corpus = corpus_name(pd.read_csv(stage.results("translation_bleu") / "bleu.csv"))
+    values, ranks = (pd.read_csv(stage.results("translation_spectra") / f"{t}.csv") for t in ("values", "ranks"))
+    drawn = fig_translation.spectra(values, ranks, f"{corpus}; {p.profile} profile, first seed")
+    figure.save("translation_spectra", drawn)
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, inputs=["values", "ranks", "translation"], outs=["svg", "png"])
+    stage.run(main)

@@ -1,54 +1,44 @@
 """Linear RNNs on every reading, by the exact error and by samples, without and with biases."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
 import numpy as np
 import pandas as pd
 
-from attnrate.analysis.floors import floor
 from attnrate.core import files, stage
-from attnrate.schemas.linear import Linear
-from attnrate.targets import linear
-from attnrate.training.linear import result_row, train_rnn
-
-PARAMS = (
-    "profile", "threads", "linear.seeds", "linear.rnn_steps", "linear.rnn_sample_steps", "linear.rnn_lr", "linear.cells",
-    "linear.batch",
-)  # fmt: skip
+from attnrate.linear import targets
+from attnrate.linear.floors import floor
+from attnrate.linear.train import curves, result_row, train_rnn
 
 
-def main(cfg, args):
-    p, rows, curves, kernels, weights = cfg.linear, [], [], [], {}
-    every = linear.load(args.targets)
-    printed = [t for t in every if t.name in p.cells]
+def main(p, to):
+    stage.set_threads(p.threads)
+    own, rows, histories, kernels, weights = p.linear.rnn, [], [], [], {}
+    every = targets.load(stage.data("targets") / "linear.npz")
+    printed = [t for t in every if t.name in p.linear.cells.names]
     runs = [
-        ("rnn", "population", False, every, p.rnn_steps),
-        ("rnn-bias", "population", True, every, p.rnn_steps),
-        ("rnn-bias", "samples", True, printed, p.rnn_sample_steps),
+        ("rnn", "population", False, every, own.steps),
+        ("rnn-bias", "population", True, every, own.steps),
+        ("rnn-bias", "samples", True, printed, own.sample_steps),
     ]
     for name, recipe, bias, chosen, steps in runs:
-        cells = [(t, s) for t in chosen for s in p.seeds]
-        model, mse, history = train_rnn(
-            [t for t, _ in cells], [s for _, s in cells], recipe=recipe, bias=bias, steps=steps, lr=p.rnn_lr, batch=p.batch
-        )  # fmt: skip
+        cells = [(t, s) for t in chosen for s in p.linear.cells.seeds]
+        aims, seeds = zip(*cells, strict=True)
+        model, mse, history = train_rnn(aims, seeds, recipe=recipe, bias=bias, steps=steps, lr=own.lr, batch=own.batch)
         learned, _ = model.kernel_and_offset(len(every[0].matrix))
+        histories += curves(history, cells, name, recipe)
         for i, (t, seed) in enumerate(cells):
             best = floor(t.matrix, "free" if bias else "none")
             rows.append(result_row(t, name, recipe, seed, mse[i], floor=best.mse))
-            curves.append(pd.DataFrame({"step": history.index, "target": t.name, "model": name, "recipe": recipe,
-                                        "seed": seed, "mse": history[i].values}))  # fmt: skip
             if name == "rnn":
-                kernels.append(pd.DataFrame({"target": t.name, "seed": seed, "s": np.arange(len(best.kernel)), "best": best.kernel,
-                                             "learned": learned[i].detach().numpy()}))  # fmt: skip
+                k = {"s": np.arange(len(best.kernel)), "best": best.kernel, "learned": learned[i].detach().numpy()}
+                kernels.append(pd.DataFrame({"target": t.name, "seed": seed, **k}))
         weights |= {f"{name}.{recipe}.{k}": v for k, v in model.state_dict().items()}
-    files.write_csv(args.out, pd.DataFrame(rows))
-    files.write_csv(args.history, pd.concat(curves))
-    files.write_csv(args.kernels, pd.concat(kernels))
-    with files.atomic(args.weights) as draft:
-        files.write_weights(draft, weights)
+    files.write_csv(to.results / "errors.csv", pd.DataFrame(rows))
+    files.write_csv(to.results / "history.csv", pd.concat(histories))
+    files.write_csv(to.results / "kernels.csv", pd.concat(kernels))
+    files.write_weights(to.data / "weights.safetensors", weights)
 
 
 if __name__ == "__main__":
-    stage.run(
-        main, PARAMS, {"linear": Linear}, inputs=["targets"], outs=["out", "history", "kernels", "weights", "record"]
-    )
+    stage.run(main)

@@ -1,18 +1,14 @@
 """Linear targets of section 6 in every reading of their alterations, as matrices."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
-from attnrate.core import files, stage
-from attnrate.schemas.linear import Linear
-from attnrate.targets import linear
-
-PARAMS = ("profile", "linear.tau", "linear.kernel_seed", "linear.filter_seed")
+from attnrate.core import stage
+from attnrate.linear import targets
 
 
-def main(cfg, args):
-    with files.atomic(args.out) as draft, draft.open("wb") as f:
-        linear.save(f, linear.make_all(cfg.linear.tau, cfg.linear.kernel_seed, cfg.linear.filter_seed))
+def main(p, to):
+    targets.save(stage.data("targets") / "linear.npz", targets.make_all(**p.linear.target))
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"linear": Linear}, outs=["out", "record"])
+    stage.run(main)

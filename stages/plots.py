@@ -1,6 +1,6 @@
-"""Tables for `dvc plots show` and `dvc plots diff` on CIFAR10 and translation."""
+"""Tables for `dvc plots show` and `dvc plots diff`, in reports/plots."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
 import pandas as pd
 
@@ -8,15 +8,27 @@ from attnrate.core import files, stage
 from attnrate.report import plots
 
 
-def main(cfg, args):
-    files.write_csv(args.error, plots.error(pd.read_csv(args.vit)))
-    files.write_csv(args.spectra_out, plots.spectra(pd.read_csv(args.spectra)))
-    files.write_csv(args.vit_curve, plots.curve(pd.read_csv(args.vit_history)))
-    files.write_csv(args.translation_curve, plots.curve(pd.read_csv(args.translation_history)))
+def main(p, to):
+    rates, linear, vit, spectra, vit_curve, translation_curve = (
+        pd.read_csv(stage.results(path), dtype={"rank": str})
+        for path in (
+            "rates_table/rates.csv",
+            "linear_train/centred/history.csv",
+            "vit_table/vit.csv",
+            "vit_spectra/values.csv",
+            "vit_main/history.csv",
+            "translation_main/history.csv",
+        )
+    )
+    with files.atomic("reports/plots") as folder:
+        folder.mkdir()
+        files.write_csv(folder / "rates.csv", plots.rates(rates))
+        files.write_csv(folder / "linear.csv", plots.linear(linear))
+        files.write_csv(folder / "vit_error.csv", plots.error(vit))
+        files.write_csv(folder / "vit_spectra.csv", plots.spectra(spectra))
+        files.write_csv(folder / "vit_curve.csv", plots.curve(vit_curve))
+        files.write_csv(folder / "translation_curve.csv", plots.curve(translation_curve))
 
 
 if __name__ == "__main__":
-    stage.run(
-        main, inputs=["vit", "spectra", "vit_history", "translation_history"],
-        outs=["error", "spectra_out", "vit_curve", "translation_curve"],
-    )  # fmt: skip
+    stage.run(main)

@@ -1,27 +1,34 @@
-"""Join the estimators of section 5.1 into one table; slopes against m_h; the bound (17)."""
+"""Join the estimators of section 5.1 with the POD truncation; slopes against m_h; the bound (17)."""
 
-import bootstrap  # noqa: F401
+import launcher  # noqa: F401
 
 import pandas as pd
 
-from attnrate.analysis import rates
 from attnrate.core import files, stage
-from attnrate.schemas.rates import Rates
+from attnrate.rates import pod, table
 
-PARAMS = ("profile", "rates.terms", "rates.width", "rates.tau")
-ESTIMATORS = ("pod", "constructive", "free_kernel", "paper", "trained")
+PARTS = {
+    "constructive": "rates_constructive",
+    "free-kernel": "rates_free_kernel",
+    "paper": "rates_train/paper",
+    "trained": "rates_train/trained",
+}
 
 
-def main(cfg, args):
-    parts = {name.replace("_", "-"): pd.read_csv(getattr(args, name), dtype={"rank": str}) for name in ESTIMATORS}
-    table = rates.join(parts)
-    files.write_csv(args.out, table)
-    files.write_csv(args.slopes, rates.slopes(table, parts["pod"]))
-    wide = rates.best(table[table["rank"] == "inf"]).pivot(index="mh", columns="alpha", values="mse")
-    files.write_csv(args.plot, wide.add_prefix("alpha ").reset_index())
-    p = cfg.rates
-    files.write_csv(args.bounds, rates.bounds(parts["constructive"], terms=p.terms, width=p.width, tau=p.tau))
+def main(p, to):
+    targets = pod.load_grid(stage.data("targets") / "pod", p.rates.target)
+    rows = [table.truncation(t, mh) for t in targets for mh in p.rates.constructive.mh]
+    files.write_csv(to.results / "pod.csv", pd.DataFrame(rows))
+    paths = {"pod": to.results / "pod.csv"} | {n: stage.results(f) / "errors.csv" for n, f in PARTS.items()}
+    parts = {name: pd.read_csv(path, dtype={"rank": str}) for name, path in paths.items()}
+    joined = table.join(parts)
+    files.write_csv(to.results / "rates.csv", joined)
+    files.write_csv(to.results / "slopes.csv", table.slopes(joined, parts["pod"]))
+    bounds = table.bounds(
+        parts["constructive"], terms=p.rates.target.terms, width=p.rates.model.width, tau=p.rates.target.tau
+    )
+    files.write_csv(to.results / "bounds.csv", bounds)
 
 
 if __name__ == "__main__":
-    stage.run(main, PARAMS, {"rates": Rates}, inputs=ESTIMATORS, outs=["out", "slopes", "bounds", "plot", "record"])
+    stage.run(main)

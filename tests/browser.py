@@ -12,9 +12,17 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+)
 
 
 def installed() -> str | None:
@@ -33,8 +41,12 @@ class Browser:
         shell = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
         command = ["bash", "-c", shell, installed(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         self.process = subprocess.Popen(
-            command, pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )  # fmt: skip
+            command,
+            pass_fds=(to_read, to_write),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_read)
         os.close(to_write)
         self.buffer, self.session = b"", None

@@ -51,9 +51,15 @@ class Workspace:
     def run(self, *command: str, env: dict[str, str] | None = None, timeout: float = 600) -> tuple[int, str]:
         """Exit code and output (both streams) of a command run here."""
         done = subprocess.run(
-            command, cwd=self.path, env=self.env | (env or {}), text=True, timeout=timeout,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            command,
+            cwd=self.path,
+            env=self.env | (env or {}),
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         return done.returncode, done.stdout
 
     def ok(self, *command: str, **options) -> str:
@@ -91,8 +97,11 @@ class Workspace:
 def copy_repository(path: Path) -> Workspace:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.split("\0")  # fmt: skip
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\0")
     for name in filter(None, listed):
         source = ROOT / name
         if source.is_file():  # a tracked file may have been deleted
@@ -104,11 +113,14 @@ def copy_repository(path: Path) -> Workspace:
     env |= {name: NOWHERE for p in ("http", "https", "all") for name in (f"{p}_proxy", f"{p}_proxy".upper())}
     env |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}",
-        "NO_PROXY": "", "no_proxy": "",
-        "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
-        "DVC_GLOBAL_CONFIG_DIR": f"{path}.dvc/global", "DVC_SYSTEM_CONFIG_DIR": f"{path}.dvc/system",
+        "NO_PROXY": "",
+        "no_proxy": "",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "DVC_GLOBAL_CONFIG_DIR": f"{path}.dvc/global",
+        "DVC_SYSTEM_CONFIG_DIR": f"{path}.dvc/system",
         "DVC_SITE_CACHE_DIR": f"{path}.dvc/site",
-    }  # fmt: skip
+    }
     space = Workspace(path, env)
     space.ok("git", "init", "--quiet", "--initial-branch", "main")
     space.ok("git", "config", "user.name", "Test")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from attnrate import profile
-from attnrate.core import config
+from attnrate.ops import profile
+from attnrate.schemas import check as config
 from tests import pipeline
 from tests.conftest import Workspace, copy_repository
 

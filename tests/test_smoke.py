@@ -28,12 +28,12 @@ def opened(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def smoke(workspace, opened):
-    """The workspace after `dvc exp run $(python -m attnrate.profile smoke)`, all but its first stage over two workers."""
+    """The workspace after `dvc exp run $(python -m attnrate.ops.profile smoke)`, all but its first stage over two workers."""
     source, tracing = workspace.path / "src", ROOT / "tests" / "tracing"
     env = {"PYTHONPATH": f"{source}{os.pathsep}{tracing}", "ATTNRATE_TRACE": str(opened)}
-    options = workspace.ok("python", "-m", "attnrate.profile", "smoke", env=env).split()
+    options = workspace.ok("python", "-m", "attnrate.ops.profile", "smoke", env=env).split()
     workspace.ok("dvc", "exp", "run", "--single-item", "validate", *options, env=env)
-    output = workspace.ok("python", "-m", "attnrate.cluster", "--workers", "2", env=env)
+    output = workspace.ok("python", "-m", "attnrate.ops.cluster", "--workers", "2", env=env)
     assert f"{len(pipeline.stages(workspace.path)) - 1} stages run, 1 up to date" in output
     return workspace
 
@@ -59,8 +59,11 @@ def test_nothing_but_declared_outs_was_written(smoke):
     outs = [out for s in pipeline.stages(smoke.path) for out in s.outs]
     allowed = {"params.yaml", "dvc.lock"}
     changed = [line[3:] for line in smoke.ok("git", "status", "--porcelain", "-uall").splitlines()]
-    stray = [c for c in changed if c not in allowed and not c.endswith("/.gitignore")
-             and not any(c == o or c.startswith(f"{o}/") for o in outs)]  # fmt: skip
+    stray = [
+        c
+        for c in changed
+        if c not in allowed and not c.endswith("/.gitignore") and not any(c == o or c.startswith(f"{o}/") for o in outs)
+    ]
     assert stray == []
 
 
@@ -103,9 +106,12 @@ def test_the_table_of_rates_is_exactly_the_grid(smoke, params):
     }
     grid = {
         (alpha, str(rank), mh, seed, estimator)
-        for alpha in p["alphas"] for rank in p["ranks"] for estimator, sizes in heads.items() for mh in sizes
+        for alpha in p["alphas"]
+        for rank in p["ranks"]
+        for estimator, sizes in heads.items()
+        for mh in sizes
         for seed in ((-1,) if estimator in ("pod", "constructive") else p["seeds"])
-    }  # fmt: skip
+    }
     found = list(table.fillna({"seed": -1}).drop(columns="mse").itertuples(index=False, name=None))
     assert len(found) == len(set(found)) and set(found) == grid
     assert (table.mse >= 0).all()

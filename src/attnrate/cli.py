@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from attnrate.core.stage import UserError
+from attnrate.core.errors import UserError
 
 
 def parser() -> argparse.ArgumentParser:
@@ -13,11 +13,12 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command", required=True)
     trace = commands.add_parser("trace", help="every stage behind a file, with data sets, seeds, packages and device")
-    trace.add_argument("file", type=Path, help="an out of the pipeline, such as reports/results/vit.csv")
+    trace.add_argument("file", type=Path, help="an out of the pipeline, such as reports/tables/table1.md")
     add = commands.add_parser(
-        "spectrum", help="singular values of attention before the softmax, for every layer and head",
+        "spectrum",
+        help="singular values of attention before the softmax, for every layer and head",
         description="Singular values of QKᵀ·scale for every layer and head of a model, their ranks, fits and figures.",
-    ).add_argument  # fmt: skip
+    ).add_argument
     add("model", help="a timm name, a directory saved by transformers' save_pretrained, or a name on the hub")
     add("--images", type=Path, metavar="FOLDER", help="inputs: the images in a folder and below")
     add("--text", type=Path, metavar="FILE", help="inputs: the lines of a text file")
@@ -49,7 +50,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def run_trace(file: Path) -> None:
-    from attnrate.trace import report
+    from attnrate.ops.trace import report
 
     print(report(file))
 
@@ -57,7 +58,7 @@ def run_trace(file: Path) -> None:
 def run_spectrum(options: dict) -> None:
     from transformers.utils import logging  # seconds that --help need not pay
 
-    from attnrate.spectrum import spectrum
+    from attnrate.tool.spectrum import spectrum
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()

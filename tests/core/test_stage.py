@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from attnrate.core import files, record, stage
-from attnrate.core.stage import UserError
+from attnrate.core.errors import UserError
 from attnrate.schemas.vit import Vit
 from tests.conftest import ROOT
 
@@ -33,9 +33,12 @@ def test_flags_and_declared_parameters_reach_main(command, tmp_path):
     command("--params", ROOT / "params.yaml", "--table", "in.csv", "--width-out", "x.csv", "--recipe", "b")
     seen = {}
     stage.run(
-        lambda cfg, args: seen.update(cfg=cfg, args=args), ("mh",), inputs=["table"], outs=["width_out"],
+        lambda cfg, args: seen.update(cfg=cfg, args=args),
+        ("mh",),
+        inputs=["table"],
+        outs=["width_out"],
         flags={"recipe": ["a", "b"]},
-    )  # fmt: skip
+    )
     assert set(type(seen["cfg"]).model_fields) == {"mh"}
     assert (str(seen["args"].width_out), seen["args"].recipe) == ("x.csv", "b")
 
@@ -128,9 +131,14 @@ def test_a_stop_while_modules_are_imported_is_one_line(number, tmp_path):
     script = "import bootstrap, time; print('importing', flush=True)\ntry: time.sleep(60)\nexcept BaseException: pass"
     (tmp_path / "demo.py").write_text(script)
     process = subprocess.Popen(
-        [sys.executable, "demo.py"], env={k: v for k, v in os.environ.items() if k != "DVC_STAGE"} | {"PYTHONPATH": str(ROOT / "stages")}, text=True, cwd=tmp_path,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+        [sys.executable, "demo.py"],
+        env={k: v for k, v in os.environ.items() if k != "DVC_STAGE"} | {"PYTHONPATH": str(ROOT / "stages")},
+        text=True,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stdout.readline() == "importing\n"
     process.send_signal(number)
     _, output = process.communicate(timeout=20)
@@ -141,9 +149,12 @@ def test_a_stop_while_modules_are_imported_is_one_line(number, tmp_path):
 def test_a_record_says_what_a_result_came_from(command):
     command("--params", ROOT / "params.yaml", "--out", "x.csv", "--record", "x.json", "--recipe", "a")
     stage.run(
-        lambda cfg, args: None, ("profile", "threads", "vit.data", "vit.table_seeds"), {"vit": Vit}, outs=["out", "record"],
+        lambda cfg, args: None,
+        ("profile", "threads", "vit.data", "vit.table_seeds"),
+        {"vit": Vit},
+        outs=["out", "record"],
         flags={"recipe": ["a", "b"]},
-    )  # fmt: skip
+    )
     found = files.read_json("x.json")
     assert (found["stage"], found["profile"], found["data"]) == ("demo", "laptop", ["cifar10"])
     assert found["seeds"] == {"vit.table_seeds": [0, 1, 2]} and found["flags"] == {"recipe": "a"}

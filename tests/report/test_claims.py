@@ -3,7 +3,7 @@
 import pytest
 
 from attnrate.report import claims
-from attnrate.report.claims import NOT, PARTLY, REPRODUCED, UNTESTED, Finding, Untestable, grade, grade_all
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNTESTED, Finding, Untestable, grade, grade_all
 from tests import pipeline
 from tests.conftest import ROOT
 

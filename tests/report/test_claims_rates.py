@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from attnrate.analysis import rates
+from attnrate.rates import table as rates
 from attnrate.report import claims
-from attnrate.report.claims import NOT, PARTLY, REPRODUCED, Untestable
-from attnrate.report.claims_rates import EVALUATORS
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Untestable
+from attnrate.report.claims.rates import EVALUATORS
 
 LIMITS = {k: v["limits"] for k, v in claims.read_criteria().items()}
 ALPHAS, RANKS, HEADS = (0.55, 1.0, 1.5, 2.0), ("2", "6", "inf"), (1, 2, 4, 6, 8)
@@ -34,10 +34,12 @@ def ideal():
         "rates_bounds": table[table.estimator == "constructive"].assign(l1=0.5, literal=1.0, constants=2.0, root=2.0),
         "equivariance": {"models": 10, "permutations": 20, "without_positions": 1e-13, "with_positions": 1.0},
         "mixing_rank": {
-            "paper": {"mixed": [1.265, 0.5, 0.4]}, "quadrature": {"mixed": [1.2622, 0.5, 0.3961, 0.0]},
-            "grid_256": {"mixed": [1.265, 0.498, 0.3968]}, "rank": {"rho": 2, "mixed": 3},
+            "paper": {"mixed": [1.265, 0.5, 0.4]},
+            "quadrature": {"mixed": [1.2622, 0.5, 0.3961, 0.0]},
+            "grid_256": {"mixed": [1.265, 0.498, 0.3968]},
+            "rank": {"rho": 2, "mixed": 3},
         },
-    }  # fmt: skip
+    }
 
 
 def verdict(name, world, folder):
@@ -92,12 +94,22 @@ def flat(world, alphas=ALPHAS):
     ("name", "change", "expected"),
     [
         ("equivariance", deep("equivariance", "without_positions", value=1e-6), PARTLY),
-        ("equivariance", lambda w: deep("equivariance", "with_positions", value=0)(
-            deep("equivariance", "without_positions", value=1)(w)), NOT),
+        (
+            "equivariance",
+            lambda w: deep("equivariance", "with_positions", value=0)(
+                deep("equivariance", "without_positions", value=1)(w)
+            ),
+            NOT,
+        ),
         ("bound", lambda w: w | {"rates_bounds": w["rates_bounds"].assign(l1=1.5)}, PARTLY),
         ("bound", lambda w: w | {"rates_bounds": w["rates_bounds"].assign(l1=3.0)}, NOT),
-        ("width", lambda w: w | {"rates_width": w["rates_width"].assign(
-            l1=lambda d: d.width ** np.where(d.alpha > 1, -1.5, -2.5))}, PARTLY),
+        (
+            "width",
+            lambda w: (
+                w | {"rates_width": w["rates_width"].assign(l1=lambda d: d.width ** np.where(d.alpha > 1, -1.5, -2.5))}
+            ),
+            PARTLY,
+        ),
         ("width", lambda w: w | {"rates_width": w["rates_width"].assign(l1=lambda d: d.width**-1.5)}, NOT),
         ("finite-rank", rates_with(1e3, alpha=2.0, rank="6", mh=8), PARTLY),
         ("finite-rank", rates_with(1e3, rank=["2", "6"]), NOT),
@@ -112,7 +124,7 @@ def flat(world, alphas=ALPHAS):
         ("mixing-rank", deep("mixing_rank", "quadrature", "mixed", value=[1.4, 0.5, 0.4, 0]), PARTLY),
         ("mixing-rank", deep("mixing_rank", "rank", "mixed", value=2), NOT),
     ],
-)  # fmt: skip
+)
 def test_a_broken_world_is_noticed(name, change, expected, tmp_path):
     assert verdict(name, change(ideal()), tmp_path).verdict == expected
 

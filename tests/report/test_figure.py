@@ -12,9 +12,12 @@ HEADS = (1, 2, 4, 8)
 def table():
     rows = [
         {"alpha": a, "rank": r, "mh": m, "seed": s, "estimator": e, "mse": m**-1.0 * (1 + s)}
-        for a in (0.55, 1.0, 2.0) for r in ("2", "6", "inf") for m in HEADS for s in (0, 1)
+        for a in (0.55, 1.0, 2.0)
+        for r in ("2", "6", "inf")
+        for m in HEADS
+        for s in (0, 1)
         for e in ("paper", "trained", "constructive", "free-kernel", "pod")
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 

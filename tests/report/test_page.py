@@ -15,14 +15,14 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from attnrate.core import config
-from attnrate.core.stage import UserError
+from attnrate.schemas import check as config
+from attnrate.core.errors import UserError
 from attnrate.report import claims, page, tables
 from attnrate.schemas.all import Params
 from tests import browser, pipeline
 from tests.conftest import ROOT
 from tests.report.test_claims import CRITERIA
-from tests.report.test_readme import committed
+from tests.ops.test_readme import committed
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 SECTIONS = page.sections()
@@ -70,10 +70,22 @@ def plain(text: str) -> str:
 def rows() -> list[dict]:
     """Every claim of criteria.toml, with made-up findings of every kind."""
     return [
-        {"id": name, "ref": c["ref"], "claim": c["claim"], "criterion": "at most 1e-6 & < 2", "measured": f"{i}.5e-3", "spread": f"± {i}",
-         "n": i + 1, "data": c["data"], "profile": "laptop", "verdict": claims.VERDICTS[i % 4], "why": f"Because of {i}.", "command": c["command"]}
+        {
+            "id": name,
+            "ref": c["ref"],
+            "claim": c["claim"],
+            "criterion": "at most 1e-6 & < 2",
+            "measured": f"{i}.5e-3",
+            "spread": f"± {i}",
+            "n": i + 1,
+            "data": c["data"],
+            "profile": "laptop",
+            "verdict": claims.VERDICTS[i % 4],
+            "why": f"Because of {i}.",
+            "command": c["command"],
+        }
         for i, (name, c) in enumerate(CRITERIA.items())
-    ]  # fmt: skip
+    ]
 
 
 def tree(root: Path) -> dict[str, Path]:
@@ -120,7 +132,14 @@ def read(html) -> Reader:
 
 def agree(read: Reader, judged: list[dict]) -> None:
     """Each claim is in the list at the top, in order, and has a card with all that is known of it."""
-    listed = [read.text(t) for t in read.all("li") if any(a.attrs.get("href", "").startswith("#claim-") and t.start <= a.start and a.end <= t.end for a in read.all("a"))]  # fmt: skip
+    listed = [
+        read.text(t)
+        for t in read.all("li")
+        if any(
+            a.attrs.get("href", "").startswith("#claim-") and t.start <= a.start and a.end <= t.end
+            for a in read.all("a")
+        )
+    ]
     assert len(listed) == len(judged)
     for line, r in zip(listed, judged, strict=True):
         assert line.startswith(plain(f"{page.SIGNS[r['verdict']][1]} {r['verdict']}")) and plain(r["claim"]) in line
@@ -207,10 +226,15 @@ def test_every_claim_belongs_to_one_section():
     assert sorted(named) == sorted(CRITERIA)
 
 
-@pytest.mark.parametrize(("text", "wanted"), [
-    ("m_h^-(2α-1).", "m<sub>h</sub><sup>-(2α-1)</sup>."), ("m_FF^-β", "m<sub>FF</sub><sup>-β</sup>"),
-    ("e^-s, m^-1.", "e<sup>-s</sup>, m<sup>-1</sup>."), ("rates_bounds.csv < 1", "rates_bounds.csv &lt; 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("m_h^-(2α-1).", "m<sub>h</sub><sup>-(2α-1)</sup>."),
+        ("m_FF^-β", "m<sub>FF</sub><sup>-β</sup>"),
+        ("e^-s, m^-1.", "e<sup>-s</sup>, m<sup>-1</sup>."),
+        ("rates_bounds.csv < 1", "rates_bounds.csv &lt; 1"),
+    ],
+)
 def test_indices_and_exponents(text, wanted):
     assert str(page.maths(text)) == wanted
 
@@ -224,9 +248,13 @@ def test_numbers_of_a_csv_are_shortened_and_rows_come_in_the_order_asked_for(tmp
 def test_the_stage_depends_on_what_the_page_reads_and_commands_make_it():
     stages = {s.name.split("@")[0]: s for s in pipeline.stages(ROOT)}
     files = {
-        f"reports/figures/{i['figure']}.png" if "figure" in i else
-        f"reports/tables/{i['table']}.md" if "table" in i else f"reports/results/{i['csv']}": i["command"] for i in ITEMS
-    }  # fmt: skip
+        f"reports/figures/{i['figure']}.png"
+        if "figure" in i
+        else f"reports/tables/{i['table']}.md"
+        if "table" in i
+        else f"reports/results/{i['csv']}": i["command"]
+        for i in ITEMS
+    }
     data = {d for d in stages["page"].deps if d.startswith(("reports/", "docs/"))}
     assert data == {*files, "reports/claims.json", "docs/readings.md"}
     for file, command in files.items():

@@ -6,15 +6,21 @@ import math
 import pandas as pd
 import pytest
 
-from attnrate.report import costs, estimate, summary
+from attnrate.ops import costs, estimate
+from attnrate.report import summary
 
 
 @pytest.fixture
 def results(tmp_path):
     rows = [(0.55, "best", -1.5), (2.0, "best", -2.5), (2.0, "pod", -9.0)]
     pd.DataFrame(rows, columns=["alpha", "estimator", "slope"]).to_csv(tmp_path / "rates_slopes.csv", index=False)
-    table = [("2", 1, "constructive", 1e-2), ("2", 2, "constructive", 1e-8), ("2", 3, "constructive", 2e-8),
-             ("inf", 3, "constructive", 5e-1), ("2", 2, "paper", 3e-1)]  # fmt: skip
+    table = [
+        ("2", 1, "constructive", 1e-2),
+        ("2", 2, "constructive", 1e-8),
+        ("2", 3, "constructive", 2e-8),
+        ("inf", 3, "constructive", 5e-1),
+        ("2", 2, "paper", 3e-1),
+    ]
     pd.DataFrame(table, columns=["rank", "mh", "estimator", "mse"]).to_csv(tmp_path / "rates.csv", index=False)
     return tmp_path
 

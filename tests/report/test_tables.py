@@ -22,9 +22,18 @@ def test_markdown_and_latex_hold_every_cell():
 
 def test_dead_starts_are_counted_and_not_averaged_in():
     rows = [
-        {"table": 2, "alteration": "roll", "filter": "", "model": "transformer", "recipe": "centred", "mse": m, "floor": None, "dead": d}
+        {
+            "table": 2,
+            "alteration": "roll",
+            "filter": "",
+            "model": "transformer",
+            "recipe": "centred",
+            "mse": m,
+            "floor": None,
+            "dead": d,
+        }
         for m, d in ((1e-5, False), (3e-5, False), (0.09, True))
-    ]  # fmt: skip
+    ]
     found = tables_linear.cell(pd.DataFrame(rows), 2, "roll", "", "transformer", "centred")
     assert (found["median"], found["n"], found["dead"]) == (2e-5, 3, 1)
     assert tables_linear.text(found) == "2.00e-05 [1.00e-05–3.00e-05; n=3, 1 dead]"

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from attnrate.report import figure, table1, table_translation
-from attnrate.report.claims import NOT, PARTLY, REPRODUCED, Untestable
-from attnrate.report.claims_translation import EVALUATORS
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Untestable
+from attnrate.report.claims.translation import EVALUATORS
 from attnrate.report.fig_translation import spectra
 from attnrate.schemas.translation import Translation
 
@@ -60,10 +60,14 @@ def test_the_figure_is_drawn_to_the_same_bytes(layers):
     keys = [
         (v, layer, h) for v in ("untrained", "original", "permuted") for layer in range(1, layers + 1) for h in (1, 2)
     ]
-    values = pd.DataFrame([(*k, i, 2.0**-i, 0.1) for k in keys for i in range(1, 9)],
-                          columns=["variant", "layer", "head", "index", "mean", "sd"])  # fmt: skip
-    ranks = pd.DataFrame([(*k, 50, 16, 3.0, 0.5) for k in keys],
-                         columns=["variant", "layer", "head", "sentences", "tokens", "effective_rank", "effective_rank_sd"])  # fmt: skip
+    values = pd.DataFrame(
+        [(*k, i, 2.0**-i, 0.1) for k in keys for i in range(1, 9)],
+        columns=["variant", "layer", "head", "index", "mean", "sd"],
+    )
+    ranks = pd.DataFrame(
+        [(*k, 50, 16, 3.0, 0.5) for k in keys],
+        columns=["variant", "layer", "head", "sentences", "tokens", "effective_rank", "effective_rank_sd"],
+    )
     for name in ("a", "b"):
         figure.save(spectra(values, ranks, "toy sentences; smoke profile"), Path(f"{name}.svg"), Path(f"{name}.png"))
     assert (
@@ -73,12 +77,39 @@ def test_the_figure_is_drawn_to_the_same_bytes(layers):
 
 
 GOOD = {
-    "corpus": "toy", "data_folder": None, "train": None, "dev": None, "test": None, "vocabulary": 400, "max_tokens": 60,
-    "seeds": [0], "variants": ["permuted"], "width": 16, "depth": 2, "heads": 2, "ff": 32, "dropout": 0.1, "smoothing": 0.1,
-    "batch_tokens": 400, "accumulate": 1, "steps": 6, "tune_steps": 4, "max_steps": None, "lr": "1e-3", "tune_lr": 1e-3,
-    "schedule": "linear", "warmup": 0.1, "clip": 1.0, "checkpoint": 2, "average": 2, "average_every": 2, "beams": 2,
-    "length_penalty": 0.6, "decode_batch": 16, "spectra_tokens": 8,
-}  # fmt: skip
+    "corpus": "toy",
+    "data_folder": None,
+    "train": None,
+    "dev": None,
+    "test": None,
+    "vocabulary": 400,
+    "max_tokens": 60,
+    "seeds": [0],
+    "variants": ["permuted"],
+    "width": 16,
+    "depth": 2,
+    "heads": 2,
+    "ff": 32,
+    "dropout": 0.1,
+    "smoothing": 0.1,
+    "batch_tokens": 400,
+    "accumulate": 1,
+    "steps": 6,
+    "tune_steps": 4,
+    "max_steps": None,
+    "lr": "1e-3",
+    "tune_lr": 1e-3,
+    "schedule": "linear",
+    "warmup": 0.1,
+    "clip": 1.0,
+    "checkpoint": 2,
+    "average": 2,
+    "average_every": 2,
+    "beams": 2,
+    "length_penalty": 0.6,
+    "decode_batch": 16,
+    "spectra_tokens": 8,
+}
 
 
 def test_every_parameter_is_described():

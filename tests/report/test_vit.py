@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from attnrate.analysis.vit_fits import fits
-from attnrate.core import config, files
+from attnrate.laws.vit import fits
+from attnrate.schemas import check as config
+from attnrate.core import files
 from attnrate.report import claims, claims_vit, fig_vit, figure, table1
 from tests.conftest import ROOT
 
@@ -20,8 +21,11 @@ def results(tmp_path):
     """Results as the paper describes them: a power law, low rank, concentrated values, a small drop."""
     rows = [("qk", mh, 0, "original", 0.7 * mh**-0.27 + 1.05, 1.4, 0.5) for mh in SIZES]
     for seed in (0, 1, 2):
-        rows += [("qk", 32, seed, "continued", 1.0, 1.1, 0.6), ("qk", 32, seed, "permuted", 1.0, 1.1, 0.59 - 0.001 * seed),
-                 ("qk", 32, seed, "unadapted", 1.0, 1.1, 0.4)]  # fmt: skip
+        rows += [
+            ("qk", 32, seed, "continued", 1.0, 1.1, 0.6),
+            ("qk", 32, seed, "permuted", 1.0, 1.1, 0.59 - 0.001 * seed),
+            ("qk", 32, seed, "unadapted", 1.0, 1.1, 0.4),
+        ]
     vit = pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
     cells = [(mh, layer, head, k) for mh in SIZES for layer in (1, 2) for head in (1, 2) for k in range(1, mh + 1)]
     spectra = pd.DataFrame(cells, columns=["mh", "layer", "head", "k"]).assign(reading="qk", n=9)

@@ -1,1 +1,1 @@
-"""What every stage shares: configuration, files, the run of a stage."""
+"""What can change a byte of a result and every stage shares: parameters, files, the run of a stage."""

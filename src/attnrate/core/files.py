@@ -11,18 +11,18 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 from safetensors import SafetensorError
 
-from attnrate.core.stage import UserError
+from attnrate.core.errors import UserError
 
 SCRATCH = Path(".scratch")
 RESTORE = "`dvc checkout` restores it"
-DAMAGED = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
-           SafetensorError)  # fmt: skip
+DAMAGED = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, MemoryError)
+DAMAGED += (zipfile.BadZipFile, zlib.error, SafetensorError)
 
 
 @contextmanager
@@ -31,15 +31,13 @@ def atomic(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     SCRATCH.mkdir(exist_ok=True)
     name = "-".join(part for part in path.parts if part != path.anchor)
-    for left in SCRATCH.glob(
-        f"{glob.escape(name)}.draft*"
-    ):  # by a run that was killed: an out has one writer at a time
+    for left in SCRATCH.glob(f"{glob.escape(name)}.draft*"):  # of a run that was killed: an out has one writer
         _remove(left)
     draft = SCRATCH / f"{name}.draft{os.getpid()}"
     try:
         yield draft
         path.parent.mkdir(parents=True, exist_ok=True)
-        if draft.is_dir() and path.is_dir():
+        if path.is_dir():
             shutil.rmtree(path)
         os.replace(draft, path)
     except OSError as e:
@@ -51,10 +49,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def significant(value: Any, digits: int = 6) -> Any:
@@ -69,9 +64,8 @@ def significant(value: Any, digits: int = 6) -> Any:
 
 
 def write_json(path: str | Path, content: Any, digits: int = 6) -> None:
-    with atomic(path) as draft:
-        text = json.dumps(significant(content, digits), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        draft.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(significant(content, digits), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
 
 
 def read_json(path: str | Path) -> Any:
@@ -79,10 +73,11 @@ def read_json(path: str | Path) -> Any:
 
 
 @contextmanager
-def reading(path: str | Path, remedy: str = RESTORE) -> Iterator[None]:
-    """Whatever is wrong with the file at path is told in one line."""
+def reading(path: str | Path, remedy: str = RESTORE) -> Iterator[BinaryIO]:
+    """The open file; whatever is wrong with it is told in one line."""
     try:
-        yield
+        with open(path, "rb") as f:
+            yield f
     except FileNotFoundError:
         raise
     except DAMAGED as e:
@@ -92,7 +87,7 @@ def reading(path: str | Path, remedy: str = RESTORE) -> Iterator[None]:
 
 def read_npz(path: str | Path, remedy: str = RESTORE) -> dict[str, np.ndarray]:
     """Every array of an npz file, all numbers finite; nothing is ever unpickled."""
-    with reading(path, remedy), open(path, "rb") as f, np.load(f, allow_pickle=False) as z:
+    with reading(path, remedy) as f, np.load(f, allow_pickle=False) as z:
         arrays = {name: z[name] for name in z.files}
         if wrong := [n for n, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]:
             raise ValueError(f"{', '.join(wrong)}: numbers that are not finite")
@@ -115,6 +110,11 @@ def write_csv(path: str | Path, table: pd.DataFrame) -> None:
         table.to_csv(draft, index=False, float_format="%.6g", lineterminator="\n")
 
 
+def write_npz(path: str | Path, arrays: Mapping[str, Any]) -> None:
+    with atomic(path) as draft, draft.open("wb") as f:
+        np.savez(f, **arrays)
+
+
 def write_text(path: str | Path, text: str) -> None:
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
@@ -122,7 +122,6 @@ def write_text(path: str | Path, text: str) -> None:
 
 def write_weights(path: str | Path, tensors: Mapping[str, Any], state: str | None = None) -> None:
     """A safetensors file, with `state` as its metadata; what it could not write is an OSError, as for any file."""
-    from safetensors import SafetensorError  # torch comes with it
     from safetensors.torch import save_file
 
     try:

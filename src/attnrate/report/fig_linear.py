@@ -12,8 +12,9 @@ def curves(history: pd.DataFrame, floors: pd.DataFrame, profile: str) -> plt.Fig
     names = [n for n in history.target.unique() if n in set(history[history.model == "transformer"].target)]
     exact = {"/".join(filter(None, (f.target, f.alteration, f.filter))): f for f in floors.fillna("").itertuples()}
     columns = 4
-    figure, axes = plt.subplots(-(-len(names) // columns), columns, figsize=(3 * columns, 2.6 * -(-len(names) // columns)),
-                                squeeze=False)  # fmt: skip
+    figure, axes = plt.subplots(
+        -(-len(names) // columns), columns, figsize=(3 * columns, 2.6 * -(-len(names) // columns)), squeeze=False
+    )
     for ax, name in zip(axes.flat, names, strict=False):
         runs = history[(history.target == name) & history.recipe.isin(["population", "centred"])]
         for (model, seed), run in runs.groupby(["model", "seed"]):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from attnrate.analysis.rates import best
+from attnrate.rates.table import best
 from attnrate.report.figure import head_size_axis, plt
 
 PAPER_ALPHAS = (0.55, 1.0)
@@ -75,8 +75,11 @@ def figure1(table: pd.DataFrame, terms: int, profile: str) -> plt.Figure:
     axes[0, 0].set_ylabel("mean squared error")
     handles = {label: h for ax in axes[0] for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
-    figure.suptitle(f"Figure 1: error against head size ({profile} profile, {seeds} seeds; best: least over seeds and "
-                    "estimators, paper's recipe: median and range)", fontsize=8)  # fmt: skip
+    figure.suptitle(
+        f"Figure 1: error against head size ({profile} profile, {seeds} seeds; best: least over seeds and "
+        "estimators, paper's recipe: median and range)",
+        fontsize=8,
+    )
     return figure
 
 
@@ -123,6 +126,9 @@ def figure_estimators(table: pd.DataFrame, pod: pd.DataFrame, terms: int, profil
     handles, labels = axes[0, 0].get_legend_handles_labels()
     labels = ["guide $m_h^{-(2α-1)}$" if label.startswith("$m_h") else label for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
-    figure.suptitle(f"Estimators of the best error ({profile} profile, R = {terms} terms for r = ∞, {table.seed.nunique()} seeds: "
-                    "median and range)", fontsize=9)  # fmt: skip
+    figure.suptitle(
+        f"Estimators of the best error ({profile} profile, R = {terms} terms for r = ∞, {table.seed.nunique()} seeds: "
+        "median and range)",
+        fontsize=9,
+    )
     return figure

@@ -35,18 +35,34 @@ def spectra(values: pd.DataFrame, ranks: pd.DataFrame, note: str) -> plt.Figure:
     for i, (variant, (colour, _, marker, label)) in enumerate(STYLES.items()):
         part = ranks[ranks.variant == variant]
         axes[-1].errorbar(
-            part.layer + 0.18 * (i - 1) + 0.03 * (part["head"] - part["head"].mean()), part.effective_rank, part.effective_rank_sd,
-            color=colour, marker=marker, ls="none", ms=4, elinewidth=0.7, label=label,
-        )  # fmt: skip
+            part.layer + 0.18 * (i - 1) + 0.03 * (part["head"] - part["head"].mean()),
+            part.effective_rank,
+            part.effective_rank_sd,
+            color=colour,
+            marker=marker,
+            ls="none",
+            ms=4,
+            elinewidth=0.7,
+            label=label,
+        )
     full = int(values["index"].max())
     axes[-1].axhline(full, color="0.4", lw=1, ls="--")
-    axes[-1].annotate(f"largest possible, {full}", (0.02, full), xycoords=("axes fraction", "data"), xytext=(0, -10),
-                      textcoords="offset points", fontsize=8, color="0.35")  # fmt: skip
+    axes[-1].annotate(
+        f"largest possible, {full}",
+        (0.02, full),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -10),
+        textcoords="offset points",
+        fontsize=8,
+        color="0.35",
+    )
     axes[-1].set(title="Effective rank of each head", xlabel="layer", xticks=layers, ylim=(0, full * 1.05))
     axes[-1].grid(axis="x", visible=False)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.suptitle(
         f"Encoder self-attention in translation before the softmax: mean over {sentences} dev and test sentences cut to "
-        f"τ = {tokens} tokens; a line a head, bars: standard deviation ({note})", fontsize=9, wrap=True,
-    )  # fmt: skip
+        f"τ = {tokens} tokens; a line a head, bars: standard deviation ({note})",
+        fontsize=9,
+        wrap=True,
+    )
     return figure

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from attnrate.analysis.fits import AUTHORS_ERROR, AUTHORS_MH, SHAPES
-from attnrate.analysis.vit_fits import errors
+from attnrate.laws.fit import AUTHORS_ERROR, AUTHORS_MH, SHAPES
+from attnrate.laws.vit import errors
 from attnrate.report.figure import head_size_axis, plt
 
 SHOWN = 32  # violins in a panel

@@ -12,10 +12,10 @@ from attnrate.core import files
 plt.style.use(Path(__file__).with_name("attnrate.mplstyle"))
 
 
-def save(figure: plt.Figure, svg: Path, png: Path) -> None:
-    for path, metadata in ((svg, {"Date": None}), (png, {"Software": None})):
-        with files.atomic(path) as draft:
-            figure.savefig(draft, format=path.suffix[1:], metadata=metadata)
+def save(name: str, figure: plt.Figure, folder: Path = Path("reports/figures")) -> None:
+    for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+        with files.atomic(folder / f"{name}.{kind}") as draft:
+            figure.savefig(draft, format=kind, metadata=metadata)
     plt.close(figure)
 
 

@@ -19,8 +19,8 @@ from markupsafe import Markup, escape
 from PIL import Image
 from pydantic import BaseModel
 
-from attnrate.core.stage import UserError
-from attnrate.report.claims import NOT, PARTLY, REPRODUCED, UNTESTED, counts
+from attnrate.core.errors import UserError
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNTESTED, counts
 from attnrate.report.tables import short
 
 CONTENT = Path(__file__).with_name("page.toml")
@@ -87,30 +87,31 @@ def text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def settings(cfg: BaseModel, names: list[str]) -> list[dict]:
-    """Key, value and meaning of each name: a parameter, or all the declared ones of a block."""
+def settings(params: BaseModel, names: list[str]) -> list[dict]:
+    """Key, value and meaning of each name: a parameter, or all those of a group and the groups in it."""
     found = []
     for name in names:
-        head, _, key = name.rpartition(".")
-        block, prefix, keys = cfg, "", [name]
-        if head or isinstance(getattr(cfg, name), BaseModel):
-            block, prefix = getattr(cfg, head or name), f"{head or name}."
-            keys = [key] if head else list(type(block).model_fields)
-        for k in keys:
-            about = type(block).model_fields[k].description or ""
-            found.append({"key": prefix + k, "value": text(getattr(block, k)), "about": about})
+        value, about = params, ""
+        for part in name.split("."):
+            about = type(value).model_fields[part].description or ""
+            value = getattr(value, part)
+        if isinstance(value, BaseModel):
+            found += settings(params, [f"{name}.{inner}" for inner in type(value).model_fields])
+        else:
+            found.append({"key": name, "value": text(value), "about": about})
     return found
 
 
-def item(entry: dict, figures: Path, tables: Path, results: Path) -> dict:
+def item(entry: dict, reports: Path) -> dict:
     """A figure or a table of page.toml with what its file holds, and the files to link to."""
     if name := entry.get("figure"):
-        found = {"image": image(figures / f"{name}.png"), "files": [figures / f"{name}.{e}" for e in ("svg", "png")]}
+        paths = [reports / f"figures/{name}.{e}" for e in ("svg", "png")]
+        found = {"image": image(paths[1]), "files": paths}
     elif name := entry.get("table"):
-        html = markdown((tables / f"{name}.md").read_text(encoding="utf-8"))
-        found = {"html": html, "files": [tables / f"{name}.{e}" for e in ("csv", "md", "tex")]}
+        paths = [reports / f"tables/{name}.{e}" for e in ("csv", "md", "tex")]
+        found = {"html": markdown(paths[1].read_text(encoding="utf-8")), "files": paths}
     else:
-        path = results / entry["csv"]
+        path = reports / "results" / entry["csv"]
         found = {"csv": csv(path, entry["columns"], entry.get("keep", {})), "files": [path]}
     return {
         "folded": entry.get("folded", False),
@@ -119,24 +120,26 @@ def item(entry: dict, figures: Path, tables: Path, results: Path) -> dict:
     }
 
 
-def fill(section: dict, rows: dict[str, dict], cfg: BaseModel, results: Path, **folders: Path) -> dict:
+def fill(section: dict, rows: dict[str, dict], params: BaseModel, reports: Path) -> dict:
     """A section of page.toml with what its files say."""
     unknown = [name for name in section["claims"] if name not in rows]
     if unknown:
         raise UserError(f"page.toml: section {section['id']} names unknown claims: {', '.join(unknown)}")
-    judged, chosen = [rows[name] for name in section["claims"]], settings(cfg, section["settings"])
+    judged, chosen = [rows[name] for name in section["claims"]], settings(params, section["settings"])
     return {
-        **section, "judged": judged, "counts": counts(judged), "settings": chosen,
+        **section,
+        "judged": judged,
+        "counts": counts(judged),
+        "settings": chosen,
         "seeds": [s for s in chosen if s["key"].endswith("seeds")],
-        "items": [item(entry, results=results, **folders) for entry in section.get("item", [])],
-        "data": [results / name for name in section.get("data", [])],
-    }  # fmt: skip
+        "items": [item(entry, reports) for entry in section.get("item", [])],
+        "data": [reports / "results" / name for name in section.get("data", [])],
+    }
 
 
-def render(
-    rows: list[dict], cfg: BaseModel, *, figures: Path, tables: Path, results: Path, readings: Path, out: Path
-) -> str:
-    """The page; links are relative to the folder of `out`."""
+def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
+    """The page as reports/index.html; its links are relative."""
+    reports, notes = root / "reports", root / "docs" / "readings.md"
     listed = sections()
     by_id = {r["id"]: r for r in rows}
     rest = [name for name in by_id if name not in {c for s in listed for c in s["claims"]}]
@@ -144,11 +147,17 @@ def render(
         listed.append({"id": "more", "title": "More claims", "where": "", "about": "", "claims": rest, "settings": []})
     env = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     env.filters["maths"] = maths
-    env.filters["link"] = lambda path: Path(os.path.relpath(path, out.parent)).as_posix()
-    body = re.sub(r"\A# .*\n", "", readings.read_text(encoding="utf-8"))  # the page has its own heading
+    env.filters["link"] = lambda path: Path(os.path.relpath(path, reports)).as_posix()
+    body = re.sub(r"\A# .*\n", "", notes.read_text(encoding="utf-8"))  # the page has its own heading
     return env.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        rows=rows, counts=counts(rows), signs=SIGNS, meaning=MEANING, profile=cfg.profile,
-        sections=[fill(s, by_id, cfg, results, figures=figures, tables=tables) for s in listed],
-        readings=markdown(body, deeper=1), readings_file=readings,
-        root=readings.parent.parent, reports=out.parent,
-    )  # fmt: skip
+        rows=rows,
+        counts=counts(rows),
+        signs=SIGNS,
+        meaning=MEANING,
+        profile=params.profile,
+        sections=[fill(s, by_id, params, reports) for s in listed],
+        readings=markdown(body, deeper=1),
+        readings_file=notes,
+        root=root,
+        reports=reports,
+    )

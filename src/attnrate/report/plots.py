@@ -2,6 +2,19 @@
 
 import pandas as pd
 
+from attnrate.rates.table import best
+
+
+def rates(table: pd.DataFrame) -> pd.DataFrame:
+    """Figure 1: the best error at r = ∞ against m_h, a column for each α."""
+    wide = best(table[table["rank"] == "inf"]).pivot(index="mh", columns="alpha", values="mse")
+    return wide.add_prefix("alpha ").reset_index()
+
+
+def linear(history: pd.DataFrame) -> pd.DataFrame:
+    """Tables 2 and 3: the Transformer's training error against step, median over seeds."""
+    return history.groupby(["step", "target"]).mse.median().unstack().reset_index()
+
 
 def error(vit: pd.DataFrame) -> pd.DataFrame:
     """Figure 3(b): losses against m_h, mean over seeds."""

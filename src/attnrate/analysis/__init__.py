@@ -1,1 +1,0 @@
-"""Theory and fits."""

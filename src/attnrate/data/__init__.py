@@ -1,1 +1,0 @@
-"""Data sets, their sources and their permutations."""

@@ -1,0 +1,1 @@
+"""The loop for large models on accelerate, its checkpoints and schedules."""

@@ -1,0 +1,1 @@
+"""Decay laws: fits of errors and of singular values."""

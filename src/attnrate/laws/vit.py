@@ -1,0 +1,35 @@
+"""What is fitted in section 5.2: training error against m_h (Figure 3b), singular values against k (Figure 3a)."""
+
+import pandas as pd
+
+from attnrate.laws.fit import AUTHORS_ERROR, AUTHORS_MH, compare
+
+FEWEST = 5  # points that three parameters are fitted to; with fewer the fit says nothing
+
+
+def errors(vit: pd.DataFrame, reading: str) -> pd.Series:
+    """Training error of the sweep, mean over seeds, by m_h."""
+    rows = vit[(vit.reading == reading) & (vit.variant == "original")]
+    return rows.groupby("mh").train_loss.mean()
+
+
+def last_layer(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """Mean singular values of the first head of the last layer: index k, a column for each m_h."""
+    rows = spectra[(spectra.reading == reading) & (spectra["head"] == 1) & (spectra.layer == spectra.layer.max())]
+    return rows.pivot_table(index="k", columns="mh", values="mean")
+
+
+def _laws(x, y, **options) -> dict:
+    laws = {name: fit.to_dict() for name, fit in compare(x, y, **options).items()} if len(x) >= FEWEST else {}
+    return {"n": len(x), "laws": laws}
+
+
+def fits(vit: pd.DataFrame, spectra: pd.DataFrame) -> dict:
+    result = {"authors": _laws(AUTHORS_MH, AUTHORS_ERROR), "error": {}, "spectrum": {}}
+    for reading in vit.reading.unique():
+        y = errors(vit, reading)
+        result["error"][reading] = _laws(y.index, y)
+        widest = last_layer(spectra, reading).iloc[:, -1].dropna()
+        widest = widest[widest > 1e-6 * widest.max()]  # beyond it is rounding
+        result["spectrum"][reading] = _laws(widest.index, widest, relative=True)
+    return result

@@ -1,0 +1,1 @@
+"""Section 6, Tables 2 and 3: linear targets, their exact floors, trainings on them."""

@@ -1,0 +1,130 @@
+"""Training RNNs and Transformers on the linear targets of section 6, each set as one stack."""
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from attnrate.core.params import Group
+from attnrate.linear.floors import MEAN, VARIANCE, constant_predictor
+from attnrate.linear.targets import FILTER_LENGTH, LinearTarget
+from attnrate.small.loop import train
+from attnrate.small.rnn import LinearRNN
+from attnrate.small.transformer import Transformer
+
+
+def stacked(targets: list[LinearTarget]) -> Tensor:  # (M, τ, τ)
+    return torch.tensor(np.stack([t.matrix for t in targets]), dtype=torch.float32)
+
+
+def population_mse(kernel: Tensor, offset: Tensor, matrices: Tensor) -> Tensor:
+    """The exact error of linear models (analysis/floors.py): (M, τ), (M, τ), (M, τ, τ) → (M,)."""
+    lag = torch.arange(kernel.shape[1])[:, None] - torch.arange(kernel.shape[1])
+    difference = matrices - torch.where(lag >= 0, kernel[:, lag.clamp_min(0)], 0.0)
+    mean = MEAN * difference.sum(2) - offset
+    return (VARIANCE * difference.square().sum(2) + mean.square()).mean(1)
+
+
+def train_rnn(
+    targets: list[LinearTarget], seeds: list[int], *, recipe: str, bias: bool, steps: int, lr: float, batch: int
+) -> tuple[LinearRNN, np.ndarray, pd.DataFrame]:
+    """RNN i on targets[i]: the models, their exact errors (M,), the history.
+
+    recipe `population` descends the exact error through the kernel, `samples` the error on fresh sequences.
+    """
+    matrices, tau = stacked(targets), len(targets[0].matrix)
+    model = LinearRNN(seeds, bias=bias)
+    generator = torch.Generator().manual_seed(min(seeds))
+
+    def population(_: int) -> Tensor:
+        return population_mse(*model.kernel_and_offset(tau), matrices)
+
+    def samples(_: int) -> Tensor:
+        x = torch.rand(batch, tau, generator=generator)
+        return (model(x) - x @ matrices.mT).square().mean((1, 2))
+
+    loss = {"population": population, "samples": samples}[recipe]
+    history = train(model, loss, steps=steps, lr=lr, label=f"RNN, {recipe}{', bias' if bias else ''}")
+    with torch.no_grad():
+        kernel, offset = (v.double() for v in model.kernel_and_offset(tau))
+        mse = population_mse(kernel, offset, torch.tensor(np.stack([t.matrix for t in targets])))
+    return model, mse.numpy(), history
+
+
+class Filtered(nn.Module):
+    """A learned causal filter of length 5 in front of each Transformer, started at the identity."""
+
+    def __init__(self, inner: Transformer):
+        super().__init__()
+        self.inner = inner
+        start = torch.zeros(len(inner.mh), FILTER_LENGTH)
+        start[:, 0] = 1
+        self.filter = nn.Parameter(start)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, τ, 1) → (M, B, τ, 1)
+        past = nn.functional.pad(x[..., 0], (FILTER_LENGTH - 1, 0)).unfold(1, FILTER_LENGTH, 1).flip(-1)  # (B, τ, 5)
+        filtered = torch.einsum("btj,mj->mbt", past, self.filter)[..., None]
+        return self.inner(filtered)
+
+
+def train_transformer(
+    targets: list[LinearTarget], seeds: list[int], mh: int, name: str, recipe: Group, model: Group, budget: Group
+) -> tuple[nn.Module, pd.DataFrame]:
+    """The Transformer of eq. (5) with position encoding, model i on targets[i], by the recipe of that name.
+
+    `centred`: outputs centred and scaled, W_Q and W_K enlarged, cosine schedule; `learned-filter`: the same behind a
+    learned filter. `plain`: PyTorch's defaults.
+    """
+    matrices, tau = stacked(targets), len(targets[0].matrix)
+    inner = Transformer([mh] * len(seeds), seeds, positions=(tau, model.n), **model)
+    if name != "plain":
+        means = MEAN * matrices.sum(2).mean(1)
+        variance = VARIANCE * matrices.square().sum(2).mean(1) + (MEAN * matrices.sum(2)).var(1, correction=0)
+        inner.standardise(means.view(-1, 1, 1, 1), variance.sqrt().view(-1, 1, 1, 1))
+        with torch.no_grad():
+            inner.W_Q *= recipe.gain
+            inner.W_K *= recipe.gain
+    stack = Filtered(inner) if name == "learned-filter" else inner
+    generator = torch.Generator().manual_seed(min(seeds))
+
+    def loss(_: int) -> Tensor:
+        x = torch.rand(budget.batch, tau, generator=generator)
+        error = stack(x[..., None])[..., 0] - x @ matrices.mT  # (M, B, τ)
+        return (error / inner.scale[..., 0]).square().mean((1, 2))
+
+    schedule = {"schedule": "constant"} if name == "plain" else {"schedule": "cosine", "warmup": recipe.warmup}
+    history = train(stack, loss, steps=budget.steps, lr=recipe.lr, label=f"Transformer, {name}", **schedule)
+    return stack, history * inner.scale.flatten().square().numpy()
+
+
+@torch.no_grad()
+def fresh_mse(model: nn.Module, targets: list[LinearTarget], size: int, seed: int, chunk: int = 128) -> np.ndarray:
+    """Mean squared error of each model on `size` fresh sequences: (M,)."""
+    matrices, tau = stacked(targets), len(targets[0].matrix)
+    x = torch.rand(size, tau, generator=torch.Generator().manual_seed(seed))
+    squares = [(model(p[..., None])[..., 0] - p @ matrices.mT).square().sum((1, 2)).double() for p in x.split(chunk)]
+    return (torch.stack(squares).sum(0) / (size * tau)).numpy()
+
+
+def result_row(target: LinearTarget, model: str, recipe: str, seed: int, mse: float, *, mh=None, floor=None) -> dict:
+    """A row of errors.csv; dead: no better than 0.9 of the best constant."""
+    return {
+        "table": target.table,
+        "target": target.kernel,
+        "alteration": target.alteration,
+        "filter": target.filter,
+        "model": model,
+        "recipe": recipe,
+        "mh": mh,
+        "seed": seed,
+        "mse": mse,
+        "floor": floor,
+        "dead": bool(mse > 0.9 * constant_predictor(target.matrix)),
+    }
+
+
+def curves(history: pd.DataFrame, cells: list[tuple[LinearTarget, int]], model: str, recipe: str) -> list[pd.DataFrame]:
+    """The history of a stack, a table for each cell (target, seed)."""
+    steps = {"step": history.index}
+    keys = [{"target": t.name, "model": model, "recipe": recipe, "seed": seed} for t, seed in cells]
+    return [pd.DataFrame({**steps, **key, "mse": history[i].values}) for i, key in enumerate(keys)]

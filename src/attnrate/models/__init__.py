@@ -1,1 +1,0 @@
-"""Hypothesis spaces: the Transformer of eq. (5) and what it is compared with."""

@@ -1,0 +1,1 @@
+"""What no stage imports: cluster, profiles, verification, costs, tables of the documentation."""

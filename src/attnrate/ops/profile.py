@@ -1,0 +1,67 @@
+"""Profiles are overlays on params.yaml. `dvc exp run $(python -m attnrate.ops.profile smoke)` runs one.
+
+Prints the overlay as `-S key=value` options, after checking that params.yaml with the overlay is valid.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from attnrate.core import params
+from attnrate.core.errors import UserError
+from attnrate.schemas.all import Params
+from attnrate.schemas.check import check
+
+
+def overlay(base: dict, top: dict, path: Path, prefix: str = "") -> dict:
+    """base with the values of top, in plain dicts; every key of top must be in base."""
+    if unknown := [key for key in top if key not in base]:
+        raise UserError(f"{path}: {prefix}{unknown[0]} is not a key of params.yaml")
+    merged = {}
+    for key, value in base.items():
+        new = top.get(key, {} if isinstance(value, dict) else value)
+        nested = isinstance(new, dict) and isinstance(value, dict)
+        merged[key] = overlay(value, new, path, f"{prefix}{key}.") if nested else new
+    return merged
+
+
+def flatten(tree: dict, prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for key, value in tree.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def options(tree: dict) -> list[str]:
+    """-S options in the grammar of `dvc exp run`, without spaces, so that the shell may split them."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, list):
+            return "[" + ",".join(map(text, value)) + "]"
+        return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+    return [part for key, value in flatten(tree).items() for part in ("-S", f"{key}={text(value)}")]
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", help="a file of profiles/ without .yaml")
+    parser.add_argument("--params", type=Path, default=Path("params.yaml"))
+    parser.add_argument("--profiles", type=Path, default=Path("profiles"))
+    args = parser.parse_args(argv)
+    path = args.profiles / f"{args.name}.yaml"
+    try:
+        if not path.exists():
+            known = ", ".join(sorted(p.stem for p in args.profiles.glob("*.yaml"))) or "none here"
+            raise UserError(f"{path}: no such profile (known: {known})")
+        top = params.read(path)
+        check(Params, overlay(params.read(args.params), top, path), path)
+        print(" ".join(options(top)))
+    except UserError as e:
+        sys.exit(str(e))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""The Transformer of eq. (5): one layer, one head, no residual, no layer norm.
+
+    h(s) = f̂(x(s)),   Ĥ_t(x) = F̂( Σ_s softmax[(W_Q h(t))ᵀ W_K h(·)](s) W_V h(s) )
+
+f̂ and F̂ are ReLU networks of three linear maps. Every parameter has a leading model axis M, so that
+many small models train as one; head sizes m_h smaller than the largest are padded with zero rows of
+W_Q and W_K. A zero row stays zero: its gradient is a multiple of its (zero) partner row.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+def default_uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> Tensor:
+    """PyTorch's default for nn.Linear weights and biases: U(-1/√fan_in, 1/√fan_in)."""
+    return (torch.rand(shape, generator=generator) * 2 - 1) / fan_in**0.5
+
+
+class FeedForward(nn.Module):
+    """M networks d_in → width → width → d_out with ReLU between the maps ("depth 3")."""
+
+    def __init__(self, models: int, d_in: int, width: int, d_out: int):
+        super().__init__()
+        sizes = [d_in, width, width, d_out]
+        pairs = list(itertools.pairwise(sizes))
+        self.weight = nn.ParameterList(torch.zeros(models, o, i) for i, o in pairs)  # (M, out, in)
+        self.bias = nn.ParameterList(torch.zeros(models, 1, o) for _, o in pairs)  # (M, 1, out)
+
+    def hidden(self, x: Tensor) -> Tensor:  # (M, P, d_in) → (M, P, width)
+        for k in range(2):
+            x = torch.relu(torch.baddbmm(self.bias[k], x, self.weight[k].mT))
+        return x
+
+    def forward(self, x: Tensor) -> Tensor:  # (M, P, d_in) → (M, P, d_out)
+        return torch.baddbmm(self.bias[2], self.hidden(x), self.weight[2].mT)
+
+    @torch.no_grad()
+    def reset(self, m: int, generator: torch.Generator) -> None:
+        for w, b in zip(self.weight, self.bias, strict=True):
+            w[m] = default_uniform(w.shape[1:], w.shape[-1], generator)
+            b[m] = default_uniform(b.shape[1:], w.shape[-1], generator)
+
+
+class Transformer(nn.Module):
+    """A stack of M = len(mh) models of eq. (5); model i has head size mh[i] and random seed seeds[i].
+
+    With `positions = (τ, d')` the input is first encoded as x(t) ↦ A x(t) + e(t), e learned (section 4.1).
+    """
+
+    def __init__(
+        self,
+        mh: Sequence[int],
+        seeds: Sequence[int],
+        *,
+        d: int = 1,
+        n: int = 32,
+        width: int = 128,
+        d_out: int = 1,
+        positions: tuple[int, int] | None = None,
+    ):
+        super().__init__()
+        m, size = len(mh), max(mh)
+        self.mh = tuple(mh)
+        self.encode = positions is not None
+        if positions:
+            tau, d_pos = positions
+            self.A = nn.Parameter(torch.zeros(m, d_pos, d))
+            self.e = nn.Parameter(torch.zeros(m, 1, tau, d_pos))
+            d = d_pos
+        self.f = FeedForward(m, d, width, n)
+        self.F = FeedForward(m, n, width, d_out)  # d_v = n
+        self.W_Q = nn.Parameter(torch.zeros(m, size, n))
+        self.W_K = nn.Parameter(torch.zeros(m, size, n))
+        self.W_V = nn.Parameter(torch.zeros(m, n, n))
+        # Output y = shift + scale * F̂(…): a fixed affine map that F̂'s last layer could absorb.
+        self.register_buffer("shift", torch.zeros(m, 1, 1, d_out))
+        self.register_buffer("scale", torch.ones(m, 1, 1, d_out))
+        for i, seed in enumerate(seeds):
+            self.reset(i, seed)
+
+    @torch.no_grad()
+    def reset(self, i: int, seed: int) -> None:
+        """PyTorch's default initialisation of model i, the same whatever stack it is in."""
+        g = torch.Generator().manual_seed(seed)
+        self.f.reset(i, g)
+        self.F.reset(i, g)
+        n = self.W_V.shape[-1]
+        for w in (self.W_Q, self.W_K):
+            w[i] = 0
+            w[i, : self.mh[i]] = default_uniform((self.mh[i], n), n, g)
+        self.W_V[i] = default_uniform((n, n), n, g)
+        if self.encode:
+            self.A[i] = default_uniform(self.A.shape[1:], self.A.shape[-1], g)
+            self.e[i] = torch.randn(self.e.shape[1:], generator=g)
+
+    def features(self, x: Tensor) -> Tensor:
+        """f̂ with position encoding; x is (B, τ, d), shared by all models, or (M, B, τ, d) → (M, B, τ, n)."""
+        if x.dim() == 3:
+            x = x.expand(len(self.mh), *x.shape)
+        if self.encode:
+            x = x @ self.A.mT.unsqueeze(1) + self.e
+        m, b, tau, d = x.shape
+        return self.f(x.reshape(m, b * tau, d)).view(m, b, tau, -1)
+
+    def scores(self, h_t: Tensor, h_s: Tensor) -> Tensor:
+        """ρ̂(x(t), x(s)) = (W_Q h(t))ᵀ W_K h(s), eq. (18): (M, B, T, n), (M, B, τ, n) → (M, B, T, τ)."""
+        q = h_t @ self.W_Q.mT.unsqueeze(1)
+        k = h_s @ self.W_K.mT.unsqueeze(1)
+        return q @ k.mT
+
+    def output(self, weights: Tensor, h_s: Tensor) -> Tensor:
+        """F̂(Σ_s weights(t, s) W_V h(s)): (M, B, T, τ), (M, B, τ, n) → (M, B, T, d_out)."""
+        mixed = weights @ (h_s @ self.W_V.mT.unsqueeze(1))
+        m, b, t, n = mixed.shape
+        return self.shift + self.scale * self.F(mixed.reshape(m, b * t, n)).view(m, b, t, -1)
+
+    def attention(self, x: Tensor) -> Tensor:  # (M, B, τ, τ), rows sum to 1
+        h = self.features(x)
+        return self.scores(h, h).softmax(-1)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, τ, d) or (M, B, τ, d) → (M, B, τ, d_out)
+        h = self.features(x)
+        return self.output(self.scores(h, h).softmax(-1), h)
+
+    def on_grid(self, grid: Tensor, index: Tensor, queries: int) -> Tensor:
+        """Ĥ_t for the first `queries` of the τ times of sequences x = grid[index].
+
+        f̂, W_Q, W_K and W_V act on the G grid points once instead of on all B τ inputs.
+        grid (G, d), index (B, τ) → (M, B, queries, d_out)
+        """
+        m, (b, tau) = len(self.mh), index.shape
+        h = self.f(grid.expand(m, *grid.shape))  # (M, G, n)
+        q = (h @ self.W_Q.mT).index_select(1, index[:, :queries].reshape(-1)).view(m, b, queries, -1)
+        k = (h @ self.W_K.mT).index_select(1, index.reshape(-1)).view(m, b, tau, -1)
+        v = (h @ self.W_V.mT).index_select(1, index.reshape(-1)).view(m, b, tau, -1)
+        mixed = (q @ k.mT).softmax(-1) @ v
+        out = self.F(mixed.reshape(m, b * queries, -1)).view(m, b, queries, -1)
+        return self.shift + self.scale * out
+
+    @torch.no_grad()
+    def standardise(self, mean: Tensor, std: Tensor) -> None:
+        """Let F̂ learn centred outputs of unit variance; mean, std broadcast to (M, 1, 1, d_out)."""
+        self.shift.copy_(mean.expand_as(self.shift))
+        self.scale.copy_(std.expand_as(self.scale))
+
+    @torch.no_grad()
+    def spread_knots(self, slope: float, low: float = 0.0, high: float = 1.0) -> None:
+        """First layer of f̂ for scalar inputs: ReLU knots evenly on [low, high], slopes ±slope in turn."""
+        w, b = self.f.weight[0], self.f.bias[0]
+        knots = torch.linspace(low, high, w.shape[1])
+        signs = slope * (1 - 2 * (torch.arange(w.shape[1]) % 2)).to(w.dtype)
+        w.copy_(signs.view(1, -1, 1).expand_as(w))
+        b.copy_((-signs * knots).view(1, 1, -1).expand_as(b))
+
+
+@torch.no_grad()
+def predict(model: Transformer, x: np.ndarray, chunk: int = 64) -> np.ndarray:
+    """Ĥ(x) of every model, in parts that fit memory: (N, τ) → (M, N, τ)."""
+    inputs = torch.tensor(x, dtype=torch.float32)[..., None]
+    return torch.cat([model(part)[..., 0] for part in inputs.split(chunk)], 1).double().numpy()

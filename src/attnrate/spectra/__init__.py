@@ -1,0 +1,1 @@
+"""The one measurer of attention spectra, for this project's models and anybody's."""

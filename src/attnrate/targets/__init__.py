@@ -1,1 +1,0 @@
-"""Target relationships H of the paper."""

@@ -1,0 +1,1 @@
+"""The tools for a model of one's own."""

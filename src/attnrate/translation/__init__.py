@@ -1,0 +1,1 @@
+"""Section 6.1 on English-German: tokens, the Transformer, training, decoding, BLEU."""

@@ -1,0 +1,143 @@
+"""Training a ViT on CIFAR10 (section 5.2, appendix C), and testing it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from attnrate.core.params import Group
+from attnrate.core.stage import Outs
+from attnrate.large import checkpoint
+from attnrate.large import loop as large
+from attnrate.large.loop import Recipe
+from attnrate.vit.view import View, load
+
+
+class Images:
+    """Batches of images for training; half of them mirrored, before any permutation."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, batch: int):
+        self.x, self.y, self.size = torch.from_numpy(x), torch.from_numpy(y).long(), batch
+
+    def order(self, rng: np.random.Generator) -> list[np.ndarray]:
+        full = len(self.x) // self.size * self.size
+        return list(rng.permutation(len(self.x))[:full].reshape(-1, self.size))
+
+    def batch(self, index: np.ndarray, generator: torch.Generator) -> dict[str, Tensor]:
+        x = self.x[index]
+        mirrored = torch.rand(len(x), 1, 1, 1, generator=generator) < 0.5
+        return {"x": torch.where(mirrored, x.flip(2), x), "y": self.y[index]}
+
+
+def loss(view: View, smoothing: float) -> large.Loss:
+    return lambda model, batch: F.cross_entropy(model(view(batch["x"])), batch["y"], label_smoothing=smoothing)
+
+
+def recipe(train: Group, tune: Group, images: int, budget: str) -> Recipe:
+    """The recipe of params.yaml: `full`, `tune` for a trained model that goes on, `none` for one only tested."""
+    if budget == "none":
+        return Recipe(steps=0, lr=0.0)
+    p = Group(train | tune if budget == "tune" else train)
+    steps = images // p.batch * p.epochs
+    steps = min(steps, p.max_steps or steps)
+    return Recipe(
+        steps=steps,
+        lr=p.lr,
+        schedule=p.schedule,
+        warmup=int(p.warmup * steps),
+        optimiser=p.optimiser,
+        weight_decay=p.weight_decay,
+        clip=p.clip,
+        accumulate=p.accumulate,
+        checkpoint=p.checkpoint,
+    )
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, view: View, x: np.ndarray, y: np.ndarray, accelerator: Accelerator
+) -> tuple[float, float]:
+    """Cross-entropy and accuracy over images x with labels y."""
+    total, right = 0.0, 0
+    for part in range(0, len(x), 250):
+        images, labels = (torch.from_numpy(a[part : part + 250]).to(accelerator.device) for a in (x, y))
+        with accelerator.autocast():
+            logits = model(view(images)).float()
+        total += F.cross_entropy(logits, labels.long(), reduction="sum").item()
+        right += (logits.argmax(-1) == labels).sum().item()
+    return total / len(x), right / len(x)
+
+
+def scores(model: nn.Module, view: View, arrays: dict[str, np.ndarray], accelerator: Accelerator) -> dict:
+    """Loss on training images as they are, neither mirrored nor smoothed; loss and accuracy on the test images."""
+    train, _ = evaluate(model, view, arrays["measure_x"], arrays["measure_y"], accelerator)
+    test, accuracy = evaluate(model, view, arrays["test_x"], arrays["test_y"], accelerator)
+    return {"train_loss": train, "test_loss": test, "test_acc": accuracy}
+
+
+def subset(arrays: dict[str, np.ndarray], images: Group) -> dict[str, np.ndarray]:
+    """The first images of each part (CIFAR10's order is random); `measure` of those trained on get the final loss."""
+    measure = min(images.measure, images.train)
+    parts = {"train": ("train", images.train), "measure": ("train", measure), "test": ("test", images.test)}
+    return {f"{name}_{side}": arrays[f"{part}_{side}"][:n] for name, (part, n) in parts.items() for side in "xy"}
+
+
+@dataclass(frozen=True)
+class Run:
+    reading: str
+    mh: int
+    seed: int
+    variant: str
+    model: Callable[[], nn.Module]  # before training
+    start: str = "scratch"  # what its weights come from
+    p: np.ndarray | None = None  # permutation of the patches
+    budget: str = "full"  # of `recipe`
+
+    @property
+    def keys(self) -> dict:
+        return {"reading": self.reading, "mh": self.mh, "seed": self.seed, "variant": self.variant}
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant}_seed{self.seed}"
+
+
+def train_all(
+    runs: list[Run], to: Outs, data: Path, inputs: list[Path], *, model: Group, images: Group, train: Group, tune: Group
+) -> None:
+    """Train and test every run; write scores.csv, a row each, history.csv, and their weights.
+
+    Finished and unfinished runs stay in checkpoints until everything is written.
+    """
+    accelerator = large.make_accelerator()
+    arrays = subset(load(data), images)
+    batches = Images(arrays["train_x"], arrays["train_y"], train.batch)
+    settings = {"model": model, "images": images, "train": train, "tune": tune, "runs": [run.keys for run in runs]}
+    rows, curves, models = [], [], {}
+    with checkpoint.kept(to.name, settings, [data, *inputs]) as folder:
+        for run in runs:
+            p = None if run.p is None else torch.from_numpy(run.p).to(accelerator.device)
+            view, trained = View(model.image_size, run.start, p), run.model()
+            curve = large.train(
+                trained,
+                batches,
+                loss(view, train.smoothing),
+                recipe(train, tune, len(batches.x), run.budget),
+                seed=run.seed,
+                checkpoint=folder / f"{run.name}.safetensors",
+                accelerator=accelerator,
+                label=f"{run.reading}, m_h = {run.mh}, {run.variant}, seed {run.seed}",
+            )
+            if accelerator.is_main_process:
+                rows.append(run.keys | scores(trained, view, arrays, accelerator))
+                curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
+                models[run.name] = {k: v.cpu() for k, v in trained.state_dict().items()}
+        if accelerator.is_main_process:
+            large.write(to, "scores.csv", rows, curves, models)
+        accelerator.wait_for_everyone()

@@ -1,0 +1,100 @@
+"""First import of every stage: what it needs from outside, none of which can change a result.
+
+This tree's library and environment; a stop or an error in one line; seconds, memory, packages and device into the run
+log. No stage depends on this file.
+"""
+
+import atexit
+import importlib.util
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STAGE = os.environ.get("DVC_STAGE", Path(sys.argv[0]).stem)
+RANK = os.environ.get("RANK")  # of the processes of `accelerate launch` or torchrun
+START = time.perf_counter()
+
+# The tree a stage stands in is the one it runs: DVC also runs experiments in copies of the repository.
+sys.path.insert(0, str(ROOT / "src"))
+# NumPy's small matrices gain nothing from threads, and one thread gives the same bits everywhere.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+if importlib.util.find_spec("yaml") is None:
+    python = ROOT / ".venv" / "bin" / "python"
+    if python.exists() and Path(sys.prefix) != ROOT / ".venv":
+        os.execv(python, [str(python), *sys.argv])
+    sys.exit("attnrate's environment is missing: run `make env`, then `source .venv/bin/activate`")
+
+
+def begun(frame) -> bool:
+    """Whether stage.run is on the stack: imports, which a KeyboardInterrupt would crash, are over."""
+    while frame and not (frame.f_code.co_name == "run" and frame.f_code.co_filename.endswith("core/stage.py")):
+        frame = frame.f_back
+    return frame is not None
+
+
+def stop(number, frame):
+    if begun(frame):  # a scheduler's stop is a Ctrl-C
+        raise KeyboardInterrupt
+    os.write(2, f"{STAGE}: interrupted, nothing was begun; `dvc repro` starts this stage again\n".encode())
+    os._exit(128 + number)
+
+
+def line(e: BaseException) -> str | None:
+    """What the user should know of an error; None of one that is ours."""
+    from attnrate.core.errors import UserError
+
+    if isinstance(e, UserError):
+        return str(e)
+    if isinstance(e, FileNotFoundError):
+        return f"{e.filename} is missing; `dvc repro {STAGE}` makes it, `dvc checkout` restores it"
+    if isinstance(e, OSError):
+        where = f"{e.filename}: " if e.filename else ""
+        return f"{where}{e.strerror or e}; no out is half-written: put that right, then `dvc repro`"
+    if isinstance(e, MemoryError):
+        return f"out of memory ({e}); make its batches, models or evaluation sets smaller in params.yaml"
+    if isinstance(e, KeyboardInterrupt):
+        return f"interrupted, no out is half-written; `dvc repro` {str(e) or 'starts this stage again'}"
+    return None
+
+
+def failed(kind, e, trace):
+    print(f"{STAGE}: {text}" if (text := line(e)) else "".join(traceback.format_exception(e)), file=sys.stderr)
+    leave(1)
+
+
+def leave(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if RANK is None:
+        os._exit(code)  # all is written
+    elif code:
+        sys.exit(code)
+
+
+def succeeded():
+    from attnrate.ops import runlog
+
+    if RANK in (None, "0"):
+        runlog.append(STAGE, time.perf_counter() - START)
+    leave(0)
+
+
+# Machine tricks, measured on 2 cores: garbage is looked for rarely (imports 0.8 s faster); freed memory is kept, where
+# giving it back costs page faults at every step (a step of Tables 2 and 3 8 % faster); `leave` does not wait for PyTorch
+# to take itself apart (1.0 s).
+gc.set_threshold(1_000_000)
+if sys.platform == "linux":
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD
+    libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+
+for number in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) is not signal.SIG_IGN:  # as it is in a shell's background
+        signal.signal(number, stop)
+sys.excepthook = failed
+atexit.register(succeeded)

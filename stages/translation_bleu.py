@@ -1,0 +1,54 @@
+"""BLEU and chrF of every model on the test set, of copying the source, and the first 20 translations.
+
+unadapted is the original model on permuted sentences, before it has seen any.
+"""
+
+import launcher  # noqa: F401
+
+import pandas as pd
+
+from attnrate.core import files, stage
+from attnrate.sources import pairs
+from attnrate.translation import beam, bleu, model, tokens
+
+SHOWN = 20
+
+
+def main(p, to):
+    stage.set_threads(p.threads)
+    sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
+    seeds, variants, corpus = p.translation.train.seeds, p.translation.tune.variants, stage.data("translation_corpus")
+    vocabulary = tokens.Vocabulary(stage.data("translation_tokens") / "vocabulary.model")
+    source = tokens.load(stage.data("translation_tokens") / "tokens.npz")["test_en"]
+    permuted = tokens.permute(source)
+    english, references = map(list, zip(*pairs.load(corpus, ["test"])["test"], strict=True))
+
+    found = {("copy", None): english}
+    for seed in seeds:
+        cases = {variant: f"translation_main/original_seed{seed}" for variant in ("original", "unadapted")}
+        cases |= {variant: f"translation_permuted/{variant}_seed{seed}" for variant in variants}
+        for variant, weights in cases.items():
+            trained = model.on_device(model.load(stage.data(f"{weights}.safetensors"), **sizes))
+            given = source if variant in ("original", "continued") else permuted
+            ids = beam.translate(trained, given, **p.translation.decode)
+            found[variant, seed] = [vocabulary.decode(sentence) for sentence in ids]
+
+    name = pairs.load_name(corpus)
+    rows = [
+        {"corpus": name, "variant": variant, "seed": seed, **bleu.scores(hypotheses, references)}
+        for (variant, seed), hypotheses in found.items()
+    ]
+    files.write_csv(to.results / "bleu.csv", pd.DataFrame(rows).astype({"seed": "Int64"}))
+    shown = {variant: text for (variant, seed), text in found.items() if seed == seeds[0]}
+    samples = [
+        {"source": english[i], "reference": references[i], "hypotheses": {v: text[i] for v, text in shown.items()}}
+        for i in range(min(SHOWN, len(english)))
+    ]
+    files.write_json(to.results / "samples.json", samples)
+    for (variant, seed), text in found.items():  # `sacrebleu REFERENCE -i FILE` scores one of these
+        file = f"{variant}.de" if seed is None else f"{variant}_seed{seed}.de"
+        (to.data / file).write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,20 @@
+"""The original Transformer on English-German, once for each seed."""
+
+import launcher  # noqa: F401
+
+from attnrate.core import stage
+from attnrate.translation import model
+from attnrate.translation.train import Run, train_all
+
+
+def main(p, to):
+    stage.set_threads(p.threads)
+    sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
+    seeds = p.translation.train.seeds
+    runs = [Run("original", seed, lambda seed=seed: model.build(seed=seed, **sizes)) for seed in seeds]
+    tokens = stage.data("translation_tokens") / "tokens.npz"
+    train_all(runs, to, tokens, [], model=sizes, train=p.translation.train)
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,28 @@
+"""The main model of Figure 2 and Table 1, once for each seed."""
+
+import launcher  # noqa: F401
+
+from attnrate.core import stage
+from attnrate.vit import model
+from attnrate.vit.train import Run, train_all
+
+
+def main(p, to):
+    stage.set_threads(p.threads)
+    own, sizes = p.vit.main, p.vit.model
+    # only a model from scratch belongs to the sweep
+    variant, budget = ("original", "full") if own.start == "scratch" else ("pretrained", "tune")
+
+    def run(seed):
+        def start():
+            return model.make("qk", own.mh, seed, own.start, **sizes)
+
+        return Run("qk", own.mh, seed, variant, start, own.start, budget=budget)
+
+    images = stage.data("vit_images") / "images.npz"
+    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
+    train_all([run(seed) for seed in own.seeds], to, images, [], **groups)
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,50 @@
+"""Singular values of attention before the softmax, over test images, all layers and heads of every model, first seed.
+
+values.csv and ranks.csv have the models of Figure 3, the main model among them if it starts as they do; the folder of
+data has each image's values for the first head.
+"""
+
+import launcher  # noqa: F401
+
+import pandas as pd
+import torch
+
+from attnrate.core import files, stage
+from attnrate.spectra.measure import measure
+from attnrate.vit import model
+from attnrate.vit.view import View, load
+
+
+def main(p, to):
+    stage.set_threads(p.threads)
+    main, sweep = p.vit.main, p.vit.sweep
+    cases = {
+        f"{reading}-{mh}": (reading, mh, sweep.start, f"vit_sweep/{reading}-{mh}/original_seed{min(sweep.seeds)}")
+        for reading in p.vit.grid.readings
+        for mh in p.vit.grid.mh
+    }
+    same = main.start == "scratch"
+    if same:  # the main model stands for its head size, which the sweep may also name
+        cases.pop(f"qk-{main.mh}", None)
+    variant = "original" if same else "pretrained"
+    cases["main"] = ("qk", main.mh, main.start, f"vit_main/{variant}_seed{min(main.seeds)}")
+
+    images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: p.vit.spectra.images])
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    values, ranks = {}, {}
+    for name, (reading, mh, start, weights) in cases.items():
+        trained = model.load(stage.data(f"{weights}.safetensors"), reading, mh, **p.vit.model).to(device)
+        view = View(p.vit.model.image_size, start)
+        found = measure(trained, (view(part.to(device)) for part in images.split(64)), p.vit.spectra.normalisation)
+        keys = {"reading": reading, "mh": mh}
+        values[name], ranks[name] = (pd.DataFrame(keys, index=t.index).join(t) for t in (found.spectra, found.ranks))
+        files.write_npz(to.data / f"{name}.npz", found.violins)
+    for name, parts in (("values", values), ("ranks", ranks)):
+        if not same:
+            files.write_csv(to.results / f"main_{name}.csv", parts.pop("main"))
+        joined = pd.concat(parts.values()).sort_values(["reading", "mh"], kind="stable")
+        files.write_csv(to.results / f"{name}.csv", joined)
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,145 @@
+"""The smoke profile's ViT trainings over real Dask workers, one of them killed; a stage that fails; a missing resource."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+import yaml
+from distributed import Client, LocalCluster
+
+from attnrate.ops import cluster
+from tests import pipeline
+from tests.conftest import Workspace
+from tests.robustness.undisturbed import smoke
+
+CLUSTER = ("python", "-m", "attnrate.ops.cluster")
+COMMAND = "--wait-for-lock repro --single-item "
+STAGES = {"validate", "download_cifar10", "train_vit@qk-1", "train_vit@qk-2"}
+
+
+def outs(space: Workspace, stages: set[str]) -> dict[str, bytes]:
+    """Every file of the outs, and what dvc.lock says of the stages."""
+    wanted = [s for s in pipeline.stages(space.path) if s.name in stages]
+    paths = [space.path / out for s in wanted for out in s.outs]
+    files = [f for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
+    lock = yaml.safe_load((space.path / "dvc.lock").read_text())["stages"]
+    found = {str(f.relative_to(space.path)): f.read_bytes() for f in files}
+    return found | {f"dvc.lock {s.name}": repr(lock[s.name]).encode() for s in wanted}
+
+
+@pytest.fixture
+def spaces(tmp_path):
+    """Two copies of the tree whose sweep trains for some seconds."""
+    return [smoke(tmp_path / name, {"vit": {"epochs": 100}}) for name in ("cluster", "repro")]
+
+
+def find(space, *words: str) -> psutil.Process:
+    """The process of a stage's command in a workspace."""
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if line[1:2] == [words[0]] and {*words} <= {*line} and process.cwd() == str(space.path):
+            return process
+    raise AssertionError(f"{words} does not run")
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_no_byte(spaces):
+    space, plain = spaces
+    driver = subprocess.Popen(
+        [sys.executable, *CLUSTER[1:], "--workers", "3", "train_vit"],
+        cwd=space.path,
+        env=space.env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    end = time.monotonic() + 120
+    while not list(space.path.glob(".scratch/checkpoints/train_vit-qk-mh1-*/*.safetensors")):
+        assert driver.poll() is None and time.monotonic() < end, driver.stdout.read()
+        time.sleep(0.02)
+    stage = find(space, "stages/train_vit.py", "--mh", "1")
+    above = stage.parents()
+    table = json.loads((space.path / ".dvc/tmp/rwlock").read_text())
+    assert any(entry["cmd"].endswith(COMMAND + "train_vit@qk-1") for entry in table["write"].values())
+    worker = above[next(i for i, p in enumerate(above) if "leash.py" in " ".join(p.cmdline())) + 1]
+    worker.kill()
+    stage.wait(5)  # it does not outlive its worker
+    output, _ = driver.communicate(timeout=120)
+    assert driver.returncode == 0, output
+    assert "train_vit@qk-1: started again, its worker was lost" in output and output.count("started again") == 1
+    assert all(f"{name}: done in" in output for name in STAGES) and "4 stages run, 0 up to date" in output
+
+    assert "Running stage" not in space.ok("dvc", "repro", "train_vit")
+    plain.ok("dvc", "repro", "train_vit")
+    ours, theirs = outs(space, STAGES), outs(plain, STAGES)
+    assert len(ours) > 2 * len(STAGES) and ours == theirs
+    assert "0 stages run, 4 up to date" in space.ok(*CLUSTER, "--workers", "1", "train_vit")
+
+
+@pytest.mark.slow
+def test_a_failing_stage_stops_what_depends_on_it_alone(tmp_path):
+    space = smoke(tmp_path / "space", {})
+    space.edit(
+        "stages/linear_targets.py", "def main(cfg, args):\n", "def main(cfg, args):\n    raise SystemExit('no!')\n"
+    )
+    code, output = space.run(*CLUSTER, "--workers", "2", "linear_rnn", "equivariance")
+    assert code == 1 and "no!" in output and "Traceback" not in output
+    assert "equivariance: done in" in output and "linear_rnn: started" not in output
+    last = "cluster: linear_targets failed, the reason stands above; not run because they depend on it: linear_rnn"
+    assert output.splitlines()[-1] == last
+
+
+@pytest.mark.slow
+def test_a_resource_that_no_worker_offers_is_named(tmp_path, capsys):
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0", resources={"CPU": 1}) as local,
+        Client(local) as client,
+    ):
+        run = cluster.Run(client, tmp_path, {}, "paper", allow_missing=False, patience=0)
+        run.running = {
+            client.submit(int, resources={"CPU": 1}): "vit_table",
+            client.submit(abs, 1, resources={"GPU": 1}): "train_vit@qk-1",
+        }
+        run.check_resources()
+        assert list(run.running.values()) == ["vit_table"] and run.failed == ["train_vit@qk-1"]
+    assert "train_vit@qk-1: needs GPU, which none of 1 workers offered" in capsys.readouterr().out
+
+
+def test_only_what_a_lost_worker_left_in_dvcs_table_is_removed(workspace):
+    """Even if the number of its process is now another's: here, that of this test."""
+    lost, other = ({"pid": os.getpid(), "cmd": f"dvc {COMMAND}{name}"} for name in ("mixing_rank", "equivariance"))
+    table = workspace.path / ".dvc" / "tmp" / "rwlock"
+    table.parent.mkdir(exist_ok=True)
+    table.write_text(json.dumps({"write": {"/a": lost, "/b": other}, "read": {"/c": [lost, other], "/d": [lost]}}))
+    cluster.forget(workspace.path, f"{COMMAND}mixing_rank")
+    assert json.loads(table.read_text()) == {"write": {"/b": other}, "read": {"/c": [other]}}
+
+
+def test_the_longest_chain_goes_first():
+    needs = {"page": {"claims", "table"}, "claims": {"table"}, "table": {"train"}, "train": set(), "figure": {"train"}}
+    assert cluster.heights(needs) == {"page": 0, "claims": 1, "table": 2, "train": 3, "figure": 0}
+
+
+def test_an_unknown_stage_is_named(workspace, monkeypatch):
+    monkeypatch.chdir(workspace.path)
+    with pytest.raises(SystemExit, match="nonsense"):
+        cluster.main(["nonsense"])
+
+
+@pytest.mark.parametrize(
+    "name, profile, resource",
+    [
+        ("train_vit@qk-1", "paper", "GPU"),
+        ("translate", "paper", "GPU"),
+        ("train_vit@qk-1", "laptop", "CPU"),
+        ("rates_train@paper", "paper", "CPU"),
+        ("spectra_vit@qk-1", "paper", "GPU"),
+        ("vit_table", "paper", "CPU"),
+    ],
+)
+def test_only_large_trainings_of_the_paper_profile_ask_for_a_gpu(name, profile, resource):
+    assert cluster.need(name, profile) == resource

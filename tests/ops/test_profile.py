@@ -1,0 +1,58 @@
+"""Profiles become `-S key=value` options that DVC reads back as the same values."""
+
+from pathlib import Path
+
+import pytest
+from dvc.utils.hydra import apply_overrides
+
+from attnrate.ops import profile
+from attnrate.schemas import check as config
+from attnrate.core.errors import UserError
+from attnrate.schemas.all import Params
+from tests.conftest import ROOT
+
+
+def run(*args: str) -> None:
+    profile.main([*args, "--params", str(ROOT / "params.yaml"), "--profiles", str(ROOT / "profiles")])
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "profiles").glob("*.yaml")))
+def test_dvc_reads_the_options_back_as_the_overlay(name, tmp_path, capsys):
+    """Through DVC's own parser, into the file, and out of our reader."""
+    run(name)
+    words = capsys.readouterr().out.split()
+    assert words[::2] == ["-S"] * (len(words) // 2)
+    copy = tmp_path / "params.yaml"
+    copy.write_text((ROOT / "params.yaml").read_text())
+    apply_overrides(copy, words[1::2])
+    path = ROOT / "profiles" / f"{name}.yaml"
+    wanted = profile.overlay(config.read(ROOT / "params.yaml"), config.read(path), path)
+    assert config.check(Params, config.read(copy), copy) == config.check(Params, wanted, path)
+
+
+def test_an_overlay_changes_only_what_it_names():
+    base = {"a": 1, "b": {"c": [1, 2], "d": 3}}
+    assert profile.overlay(base, {"b": {"c": [9]}}, Path("p")) == {"a": 1, "b": {"c": [9], "d": 3}}
+    assert base == {"a": 1, "b": {"c": [1, 2], "d": 3}}
+
+
+@pytest.mark.parametrize(("top", "key"), [({"z": 1}, "z"), ({"b": {"z": 1}}, r"b\.z")])
+def test_an_overlay_cannot_add_a_key(top, key):
+    with pytest.raises(UserError, match=f"p: {key} is not a key of params.yaml"):
+        profile.overlay({"a": 1, "b": {"c": 2}}, top, Path("p"))
+
+
+def test_options_hold_no_spaces_and_booleans_and_null_are_yaml():
+    words = profile.options({"a": {"flag": True, "list": [1, 2.5, "inf"], "none": None}, "b": "x"})
+    assert words == ["-S", "a.flag=true", "-S", "a.list=[1,2.5,inf]", "-S", "a.none=null", "-S", "b=x"]
+
+
+def test_an_unknown_profile_names_the_known_ones():
+    with pytest.raises(SystemExit, match=r"nope\.yaml: no such profile \(known: .*paper.*smoke.*\)"):
+        run("nope")
+
+
+def test_a_bad_profile_is_refused(tmp_path):
+    (tmp_path / "bad.yaml").write_text("mh: 0\n")
+    with pytest.raises(SystemExit, match=r"bad\.yaml: mh = 0 is not allowed"):
+        profile.main(["bad", "--params", str(ROOT / "params.yaml"), "--profiles", str(tmp_path)])

@@ -1,0 +1,54 @@
+"""The free kernel starts at the POD truncation and never ends worse."""
+
+import numpy as np
+import pytest
+
+from attnrate.rates.constructive import fourier
+from attnrate.rates import pod
+from attnrate.rates import free_kernel
+
+MODES = 6
+OPTIONS = {"modes": MODES, "batch": 32, "lr": 3e-3}
+
+
+@pytest.fixture(scope="module")
+def target():
+    return pod.make(1.5, 5, terms=5, tau=8, size=512, seed=0)
+
+
+def error(target, a, b):
+    """MSE of the kernel ρ̂ = Σ φ̂_k ψ̂_k on the evaluation set, free of any network."""
+    basis = fourier(target.x.astype(float), MODES)
+    rho = (basis @ a) @ (basis @ b).swapaxes(-1, -2)
+    return ((pod.softmax_average(rho, target.x) - target.y) ** 2).mean()
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+def test_the_start_is_the_truncation(target, rank):
+    start = free_kernel.pod_start(target, rank, MODES)
+    truncated = ((target.truncated(rank) - target.y) ** 2).mean()
+    assert start.shape == (1 + 2 * MODES, rank)
+    assert error(target, start, start) == pytest.approx(truncated, rel=1e-3, abs=1e-12)
+
+
+def test_optimising_never_hurts_and_helps_below_the_rank(target):
+    seeds = [0, 1]
+    cells = {(mh, i): free_kernel.pod_start(target, mh, MODES) for mh in (1, 2, 4) for i in range(2)}
+    found = free_kernel.optimise(target, cells, seeds, steps=150, **OPTIONS)
+    assert set(found) == set(cells)
+    for (mh, i), (a, b) in found.items():
+        assert a.shape == b.shape == (1 + 2 * MODES, mh)
+        start = error(target, cells[mh, i], cells[mh, i])
+        assert error(target, a, b) < 0.75 * start
+    assert not np.array_equal(found[1, 0][0], found[1, 1][0]), "seeds see the same samples"
+
+
+def test_a_cell_does_not_depend_on_its_neighbours(target):
+    start = {(mh, 0): free_kernel.pod_start(target, mh, MODES) for mh in (1, 3)}
+    together = free_kernel.optimise(target, start, [5], steps=20, **OPTIONS)
+    alone = free_kernel.optimise(target, {(1, 0): start[1, 0]}, [5], steps=20, **OPTIONS)
+    assert together[1, 0][0] == pytest.approx(alone[1, 0][0], abs=1e-5)
+
+
+def test_no_cells_need_no_training(target):
+    assert free_kernel.optimise(target, {}, [0], steps=10**9, **OPTIONS) == {}

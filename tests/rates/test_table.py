@@ -1,0 +1,100 @@
+"""The table of section 5.1: joined, minimised, fitted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from attnrate.rates import table as rates, theory
+from attnrate.rates.pod import singular_values
+
+HEADS = (1, 2, 4, 8)
+
+
+def frame(mse, rank="inf", alpha=1.0, seeds=(None,), heads=HEADS):
+    rows = [
+        {"alpha": alpha, "rank": rank, "mh": mh, "mse": mse(mh, seed)} | ({} if seed is None else {"seed": seed})
+        for mh in heads
+        for seed in seeds
+    ]
+    return pd.DataFrame(rows)
+
+
+def table_of(**parts):
+    return rates.join({name.replace("_", "-"): part for name, part in parts.items()})
+
+
+def test_joining_keeps_every_row_under_the_agreed_columns():
+    table = table_of(
+        pod=frame(lambda m, _: 1 / m).assign(tail_sum=9.0),
+        paper=frame(lambda m, s: m + s, seeds=(0, 1)),
+        free_kernel=frame(lambda m, s: m, rank="6", seeds=(1,)),
+    )
+    assert list(table.columns) == ["alpha", "rank", "mh", "seed", "estimator", "mse"]
+    assert table.estimator.value_counts().to_dict() == {"paper": 8, "pod": 4, "free-kernel": 4}
+    assert table.seed.isna().equals(table.estimator == "pod") and table.seed.dtype == "Int64"
+
+
+def test_joining_does_not_depend_on_the_order_of_the_parts():
+    parts = {"pod": frame(lambda m, _: 1 / m), "paper": frame(lambda m, s: m + s, seeds=(1, 0))}
+    assert rates.join(parts).equals(rates.join(dict(reversed(parts.items()))))
+
+
+def test_the_best_is_the_least_over_networks_and_seeds_but_not_the_pod():
+    table = table_of(
+        pod=frame(lambda m, _: 0.0),
+        paper=frame(lambda m, s: 5 / m if s else 9, seeds=(0, 1)),
+        constructive=frame(lambda m, _: 4 / m),
+    )
+    best = rates.best(table)
+    assert best.mse.tolist() == [4 / m for m in HEADS] and set(best.estimator) == {"constructive"}
+
+
+def test_a_small_model_is_also_a_large_one():
+    """A worse estimate at a larger head size never raises the best error."""
+    errors = dict(zip(HEADS, (3.0, 1.0, 2.0, 0.5), strict=True))
+    table = table_of(trained=frame(lambda m, s: errors[m], seeds=(0,)))
+    assert rates.best(table).mse.tolist() == [3.0, 1.0, 1.0, 0.5]
+
+
+def test_the_best_never_crosses_from_one_target_to_another():
+    table = table_of(
+        trained=pd.concat(
+            [frame(lambda m, _: 1e-9, alpha=2.0), frame(lambda m, _: 1.0), frame(lambda m, _: 1e-3, rank="2")]
+        )
+    )
+    found = rates.best(table).set_index(["alpha", "rank", "mh"]).mse
+    assert (found[1.0, "inf"] == 1).all() and (found[1.0, "2"] == 1e-3).all() and (found[2.0, "inf"] == 1e-9).all()
+
+
+@pytest.mark.parametrize("alpha", [0.55, 1.5])
+def test_slopes_of_known_power_laws_are_found(alpha):
+    law = {"pod": -0.7, "paper": -0.2, "constructive": -1.1}
+    parts = {name: frame(lambda m, s, k=k: m**k, alpha=alpha, seeds=(0, 1)) for name, k in law.items()}
+    pod = parts["pod"].assign(mse_without_diagonal=lambda d: 1.0 * d.mh**-2.0, tail_sum=lambda d: 1.0 * d.mh**-3.0)
+    found = rates.slopes(rates.join(parts), pod).set_index("estimator")
+    expected = law | {"best": -1.1, "pod, s ≠ t": -2.0, "tail sum": -3.0}
+    assert found.slope.to_dict() == pytest.approx(expected)
+    assert (found.predicted == -(2 * alpha - 1)).all() and (found.n == 4).all()
+
+
+def test_slopes_use_the_median_of_the_seeds_and_rank_infinity_only():
+    outlier = frame(lambda m, s: {0: 1, 1: 1, 2: 10.0**m}[s] * m**-1.0, seeds=(0, 1, 2))
+    other = frame(lambda m, s: m**9.0, rank="6", seeds=(0,))
+    pod = frame(lambda m, _: m**-1.0).assign(mse_without_diagonal=1.0, tail_sum=1.0)
+    found = rates.slopes(table_of(paper=pd.concat([outlier, other])), pod).set_index("estimator")
+    assert found.slope["paper"] == pytest.approx(-1)
+
+
+def test_two_head_sizes_make_no_slope():
+    part = frame(lambda m, _: 1 / m, heads=(1, 2))
+    found = rates.slopes(table_of(paper=part, pod=part), part.assign(mse_without_diagonal=1.0, tail_sum=1.0))
+    assert found.empty and "slope" in found.columns
+
+
+def test_bounds_stand_beside_the_largest_measured_error():
+    parts = [frame(lambda m, _: 0.0, rank=r).assign(l1=lambda d: 1 / d.mh) for r in ("2", "inf")]
+    found = rates.bounds(pd.concat([*parts, parts[0].assign(l1=0.0)]), terms=32, width=64, tau=16)
+    assert len(found) == 2 * len(HEADS) and np.allclose(found.l1, 1 / found.mh)
+    row = found[(found["rank"] == "2") & (found.mh == 4)].iloc[0]
+    for reading in theory.READINGS:
+        assert row[reading] == theory.bound(singular_values(1.0, 2, 32), 1.0, 4, 64, 16, reading)

@@ -1,0 +1,46 @@
+"""Some kills and faults of `make torture`, on cheap stages; tests/training has the kills of single trainings."""
+
+import re
+
+import pytest
+
+from tests.robustness import faults, torture
+from tests.robustness.undisturbed import Reference, smoke
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    space = smoke(tmp_path_factory.mktemp("torture") / "reference", torture.LONGER)
+    return Reference(space, ["mixing_rank", "train_vit@qk-1"])
+
+
+def test_killed_stages_leave_nothing_half_done_and_end_with_the_same_bytes(reference, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(torture, "PATIENCE", 20)  # the tests may share the machine
+    ok = torture.torture(reference, kills=4, seed=0, folder=tmp_path)
+    out = capsys.readouterr().out
+    assert ok, out
+    assert re.search(r"^4 of 4 kills survived \(.*\), [1-4] between a checkpoint and completion;", out, re.M), out
+    assert re.search(r"train_vit@qk-1 .* after the checkpoint of step \d+ of 200$", out, re.M), out
+
+
+@pytest.mark.parametrize("fault", [faults.full_disk, faults.read_only])
+def test_a_fault_costs_a_line_and_no_result(reference, tmp_path, fault):
+    space = reference.copy(tmp_path / "copy")
+    assert faults.problems(fault, reference.stages["mixing_rank"], space, reference) == []
+
+
+def test_an_out_that_is_written_in_place_is_noticed(tmp_path, capsys):
+    space = smoke(tmp_path / "reference", {})
+    space.edit(
+        "stages/mixing_rank.py",
+        "def main(cfg, args):\n",
+        """def main(cfg, args):
+    import time
+    args.out.write_text("half")
+    time.sleep(1)
+""",
+    )
+    assert not torture.torture(Reference(space, ["mixing_rank"]), kills=1, seed=3, folder=tmp_path)
+    assert "WRONG: reports/results/mixing_rank.json differs" in capsys.readouterr().out

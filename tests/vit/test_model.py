@@ -1,0 +1,171 @@
+from types import SimpleNamespace
+
+import pytest
+import timm
+import torch
+from timm.models.vision_transformer import VisionTransformer
+
+from attnrate.vit.permute import permute_patches
+from attnrate.vit import model as vit
+
+SMALL = {"image_size": 32, "patch": 8, "width": 48, "depth": 3, "heads": 4, "mlp_ratio": 2.0}  # D = 12
+BASE = {"image_size": 224, "patch": 16, "width": 768, "depth": 12, "heads": 12, "mlp_ratio": 4.0}
+
+
+@torch.no_grad()
+def shake(model, seed=0, size=1.0):
+    """Random weights with biases, so that each of them counts."""
+    g = torch.Generator().manual_seed(seed)
+    for p in model.parameters():
+        p.add_(size * torch.randn(p.shape, generator=g) / p.shape[-1] ** 0.5)
+    return model.eval()
+
+
+def timm_twin(shape, seed=0, size=1.0):
+    return shake(
+        VisionTransformer(
+            img_size=shape["image_size"],
+            patch_size=shape["patch"],
+            num_classes=10,
+            embed_dim=shape["width"],
+            depth=shape["depth"],
+            num_heads=shape["heads"],
+            mlp_ratio=shape["mlp_ratio"],
+        ),
+        seed,
+        size,
+    )
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("reading", vit.READINGS)
+def test_full_head_size_is_timms_model(reading):
+    twin = timm_twin(SMALL)
+    model = vit.build(reading, 12, **SMALL).eval()
+    vit.start_from(model, twin.state_dict())
+    x = torch.randn(3, 3, 32, 32)
+    assert torch.allclose(model(x), twin(x), atol=1e-5)
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_full_size_takes_the_weights_of_vit_b16():
+    twin = shake(timm.create_model("vit_base_patch16_224.augreg_in21k", pretrained=False, num_classes=10), size=0.3)
+    model = vit.build("qk", 64, **BASE).eval()
+    assert sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in twin.parameters()) > 85e6
+    vit.start_from(model, twin.state_dict())
+    x = torch.randn(2, 3, 224, 224)
+    assert torch.allclose(model(x), twin(x), atol=1e-5)
+
+
+def test_a_timm_start_has_the_seeds_own_classifier(monkeypatch):
+    twin = timm_twin(SMALL)
+    body = {k: v for k, v in twin.state_dict().items() if not k.startswith("head.")}
+    monkeypatch.setattr(vit, "pretrained", lambda *_: body)
+    params = SimpleNamespace(**SMALL, pool="token", position_std=0.02)
+    models = []
+    for seed in (1, 1, 2):
+        torch.rand(seed)  # whatever was drawn before
+        models.append(vit.make(params, "qk", 12, seed, "vit_x"))
+    one, same, other = (m.head.weight for m in models)
+    assert torch.equal(one, same) and not torch.equal(one, other)
+    assert all(torch.equal(m.state_dict()[k], body[k]) for m in models for k in body)
+
+
+@pytest.mark.parametrize(
+    ("reading", "width", "qkv", "proj"),
+    [("qk", 48, 2 * 4 * 3 + 48, 48), ("head", 48, 3 * 4 * 3, 12), ("width", 12, 36, 12)],
+)
+def test_readings_of_the_head_size(reading, width, qkv, proj):
+    attn = vit.build(reading, 3, **SMALL).blocks[0].attn
+    assert attn.qkv.weight.shape == (qkv, width) and attn.proj.weight.shape == (width, proj)
+    assert attn.scale == (width // 4) ** -0.5
+
+
+@torch.no_grad()
+def test_attention_is_softmax_of_scores_times_values():
+    model = shake(vit.build("qk", 3, **SMALL))
+    attn, x = model.blocks[0].attn, torch.randn(2, 17, 48)
+    q, k, v = attn.split(x)
+    out = ((q @ k.mT) * attn.scale).softmax(-1) @ v
+    assert torch.allclose(attn(x), attn.proj(out.transpose(1, 2).reshape(2, 17, 48)), atol=1e-5)
+
+
+@torch.no_grad()
+def test_cutting_heads_keeps_the_best_bilinear_form():
+    g = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 12, 49, generator=g, dtype=torch.float64)
+    u, s, vt = torch.linalg.svd(q.mT @ k)
+    for mh in (1, 5, 12):
+        a, b = vit.truncate_head(q, k, mh)
+        assert a.shape == b.shape == (mh, 49)
+        assert torch.allclose(a.mT @ b, (u[:, :mh] * s[:mh]) @ vt[:mh], atol=1e-10)
+
+
+@torch.no_grad()
+def test_heads_of_low_rank_lose_nothing_when_cut():
+    """Rank 5 of W_Q, with biases, survives a cut to m_h = 5 and not one to 2; the scale stays 1/√D."""
+    twin = timm_twin(SMALL)
+    for block in twin.blocks:
+        w, b = block.attn.qkv.weight, block.attn.qkv.bias
+        for head in range(4):
+            w[head * 12 + 5 : (head + 1) * 12] = 0
+            b[head * 12 + 5 : (head + 1) * 12] = 0
+    x = torch.randn(3, 3, 32, 32)
+    for mh, same in ((5, True), (2, False)):
+        model = vit.build("qk", mh, **SMALL).eval()
+        vit.start_from(model, twin.state_dict())
+        assert torch.allclose(model(x), twin(x), atol=1e-4) == same
+
+
+def test_a_seed_decides_the_weights_and_leaves_other_randomness_alone():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    a, b, c = (vit.build("qk", 3, seed=s, **SMALL).state_dict() for s in (0, 0, 1))
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(a[k], b[k]) for k in a) and any(not torch.equal(a[k], c[k]) for k in a)
+
+
+@torch.no_grad()
+def test_recorded_heads_multiply_to_the_scores():
+    model, seen = shake(vit.build("qk", 3, **SMALL)), {}
+    x = torch.randn(2, 3, 32, 32)
+    with vit.record_heads(model, [0, 2], lambda layer, q, k: seen.update({layer: q @ k.mT})):
+        y = model(x)
+    tokens = model.blocks[0].norm1(model.norm_pre(model._pos_embed(model.patch_embed(x))))
+    q, k, _ = model.blocks[0].attn.split(tokens)
+    assert sorted(seen) == [0, 2] and seen[0].shape == (2, 4, 17, 17)
+    assert torch.allclose(seen[0], q @ k.mT / 12**0.5, atol=1e-5)
+    seen.clear()
+    assert torch.equal(model(x), y) and not seen
+
+
+@pytest.mark.parametrize("mh", [3, 12])
+def test_the_fused_kernel_of_gpus_computes_the_same(mh, monkeypatch):
+    model = shake(vit.build("qk", mh, **SMALL))
+    x = torch.randn(2, 3, 32, 32)
+    grads, outputs = [], []
+    for cpu in (True, False):
+        monkeypatch.setattr(torch.Tensor, "is_cpu", cpu)
+        model.zero_grad()
+        outputs.append(model(x))
+        outputs[-1].square().sum().backward()
+        grads.append([p.grad.clone() for p in model.parameters()])
+    assert torch.allclose(*outputs, atol=1e-5)
+    assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-4 * a.abs().max()) for a, b in zip(*grads, strict=True))
+
+
+@torch.no_grad()
+def test_the_mean_of_the_patches_knows_no_order_but_that_of_the_positions():
+    model = shake(vit.build("qk", 3, **SMALL, pool="avg"))
+    assert model.pos_embed.shape == (1, 16, 48), "no class token"
+    x = torch.randn(2, 3, 32, 32)
+    y = permute_patches(x, torch.randperm(16, generator=torch.Generator().manual_seed(0)))
+    assert not torch.allclose(model(x), model(y), atol=1e-2)
+    model.pos_embed.zero_()
+    assert torch.allclose(model(x), model(y), atol=1e-5)
+
+
+@pytest.mark.parametrize("std", [0.02, 0.2])
+def test_position_encodings_start_as_wide_as_asked(std):
+    assert vit.build("qk", 3, **SMALL, position_std=std).pos_embed.std().item() == pytest.approx(std, rel=0.1)
