@@ -6,6 +6,7 @@ KILLS ?= 50
 .PHONY: repro test fresh env timings readme lock lint rehearse bench torture twice verify cluster
 repro: env
 	@dvc repro
+	@python -m attnrate.ops.costs
 
 test: env ## in two processes; plain pytest works too
 	@pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -18,36 +19,35 @@ fresh: env ## committed results belong to the committed code
 env: $(READY)
 $(READY): requirements.lock pyproject.toml
 	@python3 -c 'import sys; sys.version_info >= (3, 11) or sys.exit("attnrate needs Python 3.11 or newer, python3 is " + sys.version.split()[0])'
-	@echo "installing into .venv (about 2 minutes and 5 GB)"
+	@echo "installing into .venv (about 2 minutes and 6 GB)"
 	@test -x .venv/bin/python || python3 -m venv .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-timings: env ## reports/costs.md from the log of the last runs
-	@python -m attnrate.report.costs
+timings: env ## reports/runs.json and reports/costs.md from the log of the last runs
+	@python -m attnrate.ops.costs --anew
 
-readme: env ## results table and DAG of the README from the committed results
-	@python -m attnrate.report.readme
-	@python -m attnrate.report.profiles
+readme: env ## tables of README.md and docs/ from the committed results
+	@python -m attnrate.ops.readme
 
 rehearse: env ## the paper profile for two steps, at true sizes, on this machine
-	@python -m attnrate.rehearse
+	@python -m attnrate.ops.rehearse
 
 bench: env ## ratios against what a user would write instead
 	@python -m benchmarks
 
 torture: env ## kill stages at random moments, rerun them, compare every byte
-	@python -m tests.torture --kills $(KILLS)
+	@python -m tests.robustness.torture --kills $(KILLS)
 
 twice: env ## the smoke DAG twice, in two places: the same bytes
-	@python -m tests.twice
+	@python -m tests.robustness.twice
 
 verify: env ## results of a rebuild against the committed ones, within stated tolerances
-	@python -m attnrate.verify
+	@python -m attnrate.ops.verify
 
 cluster: env ## out-of-date stages over the workers of this machine
-	@python -m attnrate.cluster
+	@python -m attnrate.ops.cluster
 
 lint: env
 	@ruff check . && ruff format --check .

@@ -20,7 +20,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--log", type=Path, help=".timings.jsonl of a full run")
+    parser.add_argument("--log", type=Path, help=".runs.jsonl of a full run")
     parser.add_argument("--wall", type=float, help="wall seconds of that run")
     args = parser.parse_args()
     if unknown := set(args.names) - set(BENCHMARKS):

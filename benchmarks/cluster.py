@@ -13,32 +13,27 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attnrate.schemas import check as config
-from attnrate.vit.view import View
-from attnrate.vit import model as models
-from attnrate.schemas.vit import Vit
+from attnrate.core.params import Group
 from attnrate.large import loop as large
+from attnrate.vit import model as models
 from attnrate.vit import train as vit
-from benchmarks.common import ROOT, Row
+from attnrate.vit.view import View
+from benchmarks.common import PARAMS, ROOT, Row
 
-PARAMS = ROOT / "params.yaml"
 STEPS, WARM, MH, REPEATS = 80, 5, 8, 2
-
-
-def load() -> Vit:
-    return config.check(Vit, config.read(PARAMS)["vit"], PARAMS)
 
 
 def train(threads: int) -> None:
     """A few steps to warm up, a line on standard input, STEPS steps of the sweep's training; prints their seconds."""
     torch.set_num_threads(threads)
-    p, rng = load(), np.random.default_rng(0)
-    x = rng.integers(0, 256, (STEPS * p.batch, p.image_size, p.image_size, 3), dtype=np.uint8)
-    images, loss = vit.Images(x, rng.integers(0, 10, len(x)), p.batch), vit.loss(View(p.image_size), p.smoothing)
+    p, rng = PARAMS.vit, np.random.default_rng(0)
+    size, batch = p.model.image_size, p.train.batch
+    x = rng.integers(0, 256, (STEPS * batch, size, size, 3), dtype=np.uint8)
+    images, loss = vit.Images(x, rng.integers(0, 10, len(x)), batch), vit.loss(View(size), p.train.smoothing)
 
     def run(steps: int) -> float:
-        recipe = vit.recipe(p.model_copy(update={"max_steps": steps}), p.train_images, "full")
-        model = models.make(p, "qk", MH, seed=0)
+        recipe = vit.recipe(Group(p.train | {"max_steps": steps}), p.tune, p.images.train, "full")
+        model = models.make("qk", MH, seed=0, **p.model)
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             large.train(model, images, loss, recipe, seed=0, checkpoint=Path(folder) / "run.safetensors")
@@ -66,8 +61,8 @@ def together(processes: int, threads: int) -> float:
 
 
 def run(quick: bool) -> Iterator[Row]:
-    p = load()
-    whole = p.train_images // p.batch * p.epochs / STEPS  # a real training takes so many times the steps
+    p = PARAMS.vit
+    whole = p.images.train // p.train.batch * p.train.epochs / STEPS  # a real training takes so many times the steps
     times = [(2 * together(1, 2), together(2, 1)) for _ in range(0 if quick else REPEATS)]  # in turn
     serial, parallel = map(min, zip(*times, strict=True)) if times else (None, None)
     hourly = [f"{2 * 3600 / (t * whole):.0f}" for t in (parallel, serial) if t]

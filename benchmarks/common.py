@@ -12,10 +12,12 @@ from pathlib import Path
 
 import torch
 
-from attnrate.core import files, record, stage
+from attnrate.core import files, params, stage
+from attnrate.ops import runlog
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
+PARAMS = params.read(ROOT / "params.yaml")
 THREADS = min(2, int(os.environ.get("OMP_NUM_THREADS", 2)))  # as in params.yaml
 RATIOS = ("rates", "rnn", "spectra", "vit", "decoding", "cluster", "dag")
 BENCHMARKS = (*RATIOS, "growth")
@@ -66,7 +68,7 @@ def alternate(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str,
 def as_stage() -> Iterator[None]:
     """PyTorch as stages set it; outside, as a user finds it."""
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
-    stage._set_threads(THREADS)
+    stage.set_threads(THREADS)
     try:
         yield
     finally:
@@ -76,7 +78,7 @@ def as_stage() -> Iterator[None]:
 
 def machine() -> dict[str, str | int]:
     return {
-        "cpu": record.processor(),
+        "cpu": runlog.processor(),
         "cores": os.cpu_count(),
         "threads": THREADS,
         "system": f"{platform.system()} {platform.machine()}",
@@ -107,15 +109,17 @@ def markdown(results: dict, names: Iterable[str]) -> str:
     ]
     for name in names:
         for r in results["benchmarks"].get(name, []):
-            measured = "—" if r["value"] is None else number(r["value"], r["unit"])
-            goal = (
-                "" if r["goal"] is None else f"{r['sense']} {r['goal']:g}{'' if r['unit'] == 'x' else ' '}{r['unit']}"
-            )
-            met = {None: "", True: "yes", False: "**no**"}[r["met"]]
-            title = f"{r['name']} ({r['note']})" if r["note"] else r["name"]
-            lines.append(
-                f"| {title} | {r['against']} | {seconds(r['ours'])} | {seconds(r['theirs'])} | {measured} | {goal} | {met} |"
-            )
+            unit = r["unit"] if r["unit"] == "x" else f" {r['unit']}"
+            cells = [
+                f"{r['name']} ({r['note']})" if r["note"] else r["name"],
+                r["against"],
+                seconds(r["ours"]),
+                seconds(r["theirs"]),
+                "—" if r["value"] is None else number(r["value"], r["unit"]),
+                "" if r["goal"] is None else f"{r['sense']} {r['goal']:g}{unit}",
+                {None: "", True: "yes", False: "**no**"}[r["met"]],
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

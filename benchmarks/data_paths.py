@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attnrate.core import files
 from attnrate.sources import cifar10, corpora, pairs, wmt14
 from benchmarks.memory import peak
 
@@ -47,7 +48,7 @@ def prepare(kind: str, folder: Path, n: int) -> int:
 def read(kind: str, folder: Path, n: int) -> None:
     """The code of the project's stages on these items."""
     if kind == "cifar10":
-        cifar10.save(folder / "cifar10.npz", cifar10.verified(folder))
+        files.write_npz(folder / "cifar10.npz", cifar10.verified(folder))
     elif kind == "files":
         corpora.aligned(folder / "text.en", folder / "text.de")
     else:

@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 import torch
-import yaml
 
+from attnrate.translation import beam
+from attnrate.translation import model as seq2seq
 from attnrate.translation.tokens import Sentences
-from attnrate.translation import beam, model as seq2seq
-from benchmarks.common import ROOT, Row, alternate, as_stage, ratio
+from benchmarks.common import PARAMS, Row, alternate, as_stage, ratio
 
 
 def sentences(count: int, vocabulary: int, shortest: int = 20) -> Sentences:
@@ -32,15 +32,14 @@ def uncached(model, source: Sentences, **options) -> list[list[int]]:
 
 
 def run(quick: bool) -> Iterator[Row]:
-    p = yaml.safe_load((ROOT / "params.yaml").read_text())["translation"]
+    p = PARAMS.translation
     count, repeats, shortest = (2, 1, 3) if quick else (64, 3, 20)
-    shape = {k: p[k] for k in ("vocabulary", "width", "depth", "heads", "ff")}
-    model = seq2seq.build(**shape, dropout=0.0, seed=0)
-    source = sentences(count, p["vocabulary"], shortest)
+    model = seq2seq.build(vocabulary=p.tokens.vocabulary, **p.model | {"dropout": 0.0}, seed=0)
+    source = sentences(count, p.tokens.vocabulary, shortest)
     extra, beam.EXTRA = beam.EXTRA, 0  # random weights do not stop: as many tokens as the source has
     try:
-        for beams in (p["beams"], 1):
-            options = {"beams": beams, "length_penalty": p["length_penalty"], "batch": p["decode_batch"]}
+        for beams in (p.decode.beams, 1):
+            options = p.decode | {"beams": beams}
             calls = {
                 "ours": partial(beam.translate, model, source, **options),
                 "theirs": partial(uncached, model, source, **options),

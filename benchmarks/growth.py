@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-import yaml
 from matplotlib.ticker import LogLocator
 
 from attnrate.laws.powerlaw import loglog_slope
-from attnrate.spectra.values import singular_values
-from attnrate.vit.vit_spectra import measure
-from attnrate.translation.tokens import Sentences
-from attnrate.translation import beam, model as seq2seq
-from attnrate.vit import model as vit
-from attnrate.small.transformer import Transformer
-from attnrate.report import figure
+from attnrate.report.style import figure
 from attnrate.small.loop import train
+from attnrate.small.transformer import Transformer
+from attnrate.spectra.measure import measure
+from attnrate.spectra.values import singular_values
+from attnrate.translation import beam
+from attnrate.translation import model as seq2seq
+from attnrate.translation.tokens import Sentences
+from attnrate.vit import model as vit
 from benchmarks import data_paths
-from benchmarks.common import ROOT, Row, alternate, as_stage
+from benchmarks.common import PARAMS, Row, alternate, as_stage
 from benchmarks.memory import peak
 
 SLACK = 0.1
@@ -54,13 +54,12 @@ def spectra(matrices: int = 64, tau: int = 128, mh: int = 16) -> Call:
 
 
 def shape() -> dict:
-    p = yaml.safe_load((ROOT / "params.yaml").read_text())["vit"]
-    return {k: p[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
+    return {k: PARAMS.vit.model[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
 
 
 def vit_spectra(images: int) -> Call:
     model, x = vit.build("qk", 16, **shape()), torch.randn(images, 3, 32, 32)
-    return lambda: measure(model, x, lambda part: part, "tokens", chunk=16)
+    return lambda: measure(model, x.split(16), "tokens")
 
 
 def vit_step(images: int = 32, mh: int = 8) -> Call:
@@ -77,9 +76,9 @@ def vit_step(images: int = 32, mh: int = 8) -> Call:
 
 
 def decode(tokens: int, sentences: int = 8) -> Call:
-    p = yaml.safe_load((ROOT / "params.yaml").read_text())["translation"]
-    model = seq2seq.build(**{k: p[k] for k in ("vocabulary", "width", "depth", "heads", "ff")}, dropout=0.0, seed=0)
-    source = Sentences.of(np.random.default_rng(0).integers(3, 4000, (sentences, tokens)))
+    p = PARAMS.translation
+    model = seq2seq.build(vocabulary=p.tokens.vocabulary, **p.model | {"dropout": 0.0}, seed=0)
+    source = Sentences.of(np.random.default_rng(0).integers(3, p.tokens.vocabulary, (sentences, tokens)))
     return lambda: beam.translate(model, source, beams=1, length_penalty=1.0, batch=sentences)
 
 
@@ -124,31 +123,19 @@ def in_processes(quick: bool) -> Iterator[tuple[Curve, float]]:
 
 def rows(curve: Curve) -> Iterator[Row]:
     for what, values in (("time", curve.seconds), ("memory", curve.bytes)):
+        name = f"{curve.path}: exponent of {what} in {curve.axis}"
         if len(values) < 3 or min(values) == 0:  # too few points, or nothing beyond what the process already held
-            yield Row(f"{curve.path}: exponent of {what} in {curve.axis}", "", None, curve.order + SLACK, "≤", "")
+            yield Row(name, "", None, curve.order + SLACK, "≤", "")
             continue
         fit = loglog_slope(curve.sizes, values)
         note = f"95 %: {fit['low']:.2f} to {fit['high']:.2f}; {curve.axis} {curve.sizes[0]:,} to {curve.sizes[-1]:,}"
-        yield Row(
-            f"{curve.path}: exponent of {what} in {curve.axis}",
-            "",
-            float(fit["slope"]),
-            curve.order + SLACK,
-            "≤",
-            "",
-            note=note,
-        )
+        yield Row(name, "", float(fit["slope"]), curve.order + SLACK, "≤", "", note=note)
 
 
 def draw(curves: list[Curve], out: Path) -> None:
     """Time and memory over those of the smallest size, against the size over the smallest."""
-    axes_of = {
-        "images": "images and lines",
-        "lines": "images and lines",
-        "m_h": "$m_h$",
-        "τ": "τ and tokens",
-        "tokens": "τ and tokens",
-    }
+    axes_of = {"m_h": "$m_h$"} | dict.fromkeys(("images", "lines"), "images and lines")
+    axes_of |= dict.fromkeys(("τ", "tokens"), "τ and tokens")
     panels = list(dict.fromkeys(axes_of.get(c.axis, c.axis) for c in curves))
     fig, axes = figure.plt.subplots(2, len(panels), figsize=(3 * len(panels), 5.4), squeeze=False, sharex="col")
     for column, panel in enumerate(panels):
@@ -168,7 +155,7 @@ def draw(curves: list[Curve], out: Path) -> None:
         axes[0, column].legend()
     axes[0, 0].set_ylabel("time over that of the smallest")
     axes[1, 0].set_ylabel("memory over that of the smallest")
-    figure.save(fig, out / "growth.svg", out / "growth.png")
+    figure.save("growth", fig, out)
 
 
 def run(quick: bool, out: Path) -> Iterator[Row]:
@@ -184,13 +171,6 @@ def run(quick: bool, out: Path) -> Iterator[Row]:
     for curve, share in in_processes(quick):
         curves.append(curve)
         yield from rows(curve)
-        yield Row(
-            f"{curve.path}: peak memory over the bytes read",
-            "",
-            share,
-            None,
-            "≤",
-            "x",
-            note=f"{curve.sizes[-1]:,} {curve.axis}",
-        )
+        note = f"{curve.sizes[-1]:,} {curve.axis}"
+        yield Row(f"{curve.path}: peak memory over the bytes read", "", share, None, "≤", "x", note=note)
     draw(curves, out)

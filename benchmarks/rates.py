@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-import yaml
 from torch import Tensor, nn
 
+from attnrate.core.params import Group
 from attnrate.rates import pod
 from attnrate.rates import train as rates
 from attnrate.small.loop import cosine
-from benchmarks.common import ROOT, THREADS, Row, as_stage, ratio
+from attnrate.small.transformer import predict
+from benchmarks.common import PARAMS, THREADS, Row, as_stage, ratio
 
 ALPHA = 1.5
 
@@ -46,20 +47,20 @@ def target(sigma: Tensor, x: Tensor) -> Tensor:
     return (((basis * sigma) @ basis.mT).softmax(-1) @ x[..., None])[..., 0]
 
 
-def one_by_one(targets, cells, p: dict, steps: int) -> tuple[float, float]:
+def one_by_one(targets, cells, p: Group, steps: int) -> tuple[float, float]:
     """Seconds and the median test error of the user's loop."""
-    seconds, errors = 0.0, []
+    recipe, seconds, errors = p.recipes.trained, 0.0, []
     for t, mh, seed in cells:
         goal = targets[t]
         sigma, y = torch.tensor(goal.sigma, dtype=torch.float32), torch.tensor(goal.y, dtype=torch.float32)
         start = time.perf_counter()
         torch.manual_seed(seed)
-        model = Model(mh, p["n"], p["width"], p["trained_slope"], y.mean().item(), y.std().item())
-        optimiser = torch.optim.Adam(model.parameters(), lr=p["trained_lr"], fused=True)
-        warmup = min(p["warmup"], steps // 5)
+        model = Model(mh, p.model.n, p.model.width, recipe.slope, y.mean().item(), y.std().item())
+        optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
+        warmup = min(recipe.warmup, steps // 5)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step, w=warmup: cosine(step, steps, w))
         for _ in range(steps):
-            x = torch.rand(p["batch"], p["tau"])
+            x = torch.rand(p.train.batch, p.target.tau)
             loss = ((model(x) - target(sigma, x)) / model.std).square().mean()
             optimiser.zero_grad()
             loss.backward()
@@ -71,24 +72,14 @@ def one_by_one(targets, cells, p: dict, steps: int) -> tuple[float, float]:
     return seconds, float(np.median(errors))
 
 
-def stacked(targets, cells, p: dict, steps: int) -> tuple[float, float]:
-    recipe = rates.Recipe(p["trained_lr"], "cosine", min(p["warmup"], steps // 5), p["trained_slope"])
+def stacked(targets, cells, p: Group, steps: int) -> tuple[float, float]:
+    recipe = Group(p.recipes.trained | {"warmup": min(p.recipes.trained.warmup, steps // 5)})
+    budget = Group(p.train | {"steps": steps})
     with as_stage():
         start = time.perf_counter()
-        model, _ = rates.fit(
-            targets,
-            cells,
-            recipe,
-            n=p["n"],
-            width=p["width"],
-            steps=steps,
-            batch=p["batch"],
-            grid=p["grid"],
-            queries=p["queries"],
-            label="benchmark",
-        )
+        model, _ = rates.fit(targets, cells, recipe, p.model, budget, label="benchmark")
         seconds = time.perf_counter() - start
-    outputs = rates.predict(model, targets[0].x)
+    outputs = predict(model, targets[0].x)
     errors = [((out - targets[t].y) ** 2).mean() for out, (t, _, _) in zip(outputs, cells, strict=True)]
     return seconds, float(np.median(errors))
 
@@ -100,20 +91,19 @@ def seconds_to(error: float, runs: list[tuple[float, float]]) -> float:
 
 
 def run(quick: bool) -> Iterator[Row]:
-    p = yaml.safe_load((ROOT / "params.yaml").read_text())["rates"]
+    p = PARAMS.rates
     budgets = (2, 4) if quick else (250, 500, 1000)
-    ranks, heads = (p["ranks"][:1], p["train_mh"][:2]) if quick else (p["ranks"], p["train_mh"])
-    targets = [
-        pod.make(ALPHA, r, terms=p["terms"], tau=p["tau"], size=p["eval_size"], seed=p["eval_seed"]) for r in ranks
-    ]
-    cells = list(itertools.product(range(len(targets)), heads, p["seeds"]))
+    ranks, heads = (p.target.ranks[:1], p.train.mh[:2]) if quick else (p.target.ranks, p.train.mh)
+    targets = list(pod.make_grid(**p.target | {"alphas": [ALPHA], "ranks": ranks}))
+    cells = list(itertools.product(range(len(targets)), heads, p.train.seeds))
     torch.set_num_threads(THREADS)
     ours, theirs = [], []
     for steps in budgets:
         ours.append(stacked(targets, cells, p, steps))
         theirs.append(one_by_one(targets, cells, p, steps))
     error = max(min(e for _, e in ours), min(e for _, e in theirs))
-    note = f"{len(cells)} models to a median test error of {error:.2g}; a step of all models {theirs[-1][0] / ours[-1][0]:.1f}x"
+    step = theirs[-1][0] / ours[-1][0]
+    note = f"{len(cells)} models to a median test error of {error:.2g}; a step of all models {step:.1f}x"
     yield ratio(
         "Figure 1 sweep, time to the same error",
         "nn.Module, one model at a time, every output in the loss",

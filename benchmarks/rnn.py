@@ -1,9 +1,10 @@
 """A linear RNN to 1e-7 on ρ(s) = e^-s: the exact error through its kernel against training on samples.
 
 torch.nn.RNN has no linear activation, so a user writes the recurrence with nn.Linear; x W_U goes in front of the loop.
-The goal is for 20 seeds: ours trains them as one stack, as the stage does, and is judged by their median error; the user's
-side trains one, and takes 20 times as long for all. One model alone is shown too. The exact error is looked up every 25 steps, outside
-the clock. Each side gets several lengths of its cosine schedule, and the best of them at each error.
+The goal is for 20 seeds: ours trains them as one stack, as the stage does, and is judged by their median error; the
+user's side trains one, and takes 20 times as long for all. One model alone is shown too. The exact error is looked up
+every 25 steps, outside the clock. Each side gets several lengths of its cosine schedule, and the best of them at each
+error.
 """
 
 import time
@@ -11,14 +12,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-import yaml
 from torch import Tensor, nn
 
-from attnrate.small.rnn import LinearRNN
 from attnrate.linear.targets import make_all
 from attnrate.linear.train import population_mse
 from attnrate.small.loop import cosine
-from benchmarks.common import ROOT, THREADS, Row, as_stage, ratio
+from attnrate.small.rnn import LinearRNN
+from benchmarks.common import PARAMS, THREADS, Row, as_stage, ratio
 
 LEVELS = {1e-4: None, 1e-5: None, 1e-6: None, 1e-7: 20.0}  # error → goal
 EVERY = 25
@@ -98,15 +98,14 @@ def first(curves: list[list[tuple[float, float]]], level: float) -> float | None
 
 
 def run(quick: bool) -> Iterator[Row]:
-    p = yaml.safe_load((ROOT / "params.yaml").read_text())["linear"]
-    tau, lr = p["tau"], p["rnn_lr"]
+    tau, lr, batch = PARAMS.linear.target.tau, PARAMS.linear.rnn.lr, PARAMS.linear.rnn.batch
     lengths, mine_lengths, stack = ((50,), (50,), 2) if quick else ((1000, 4000, 16000), (600, 1200, 2400), 20)
     cap = 1.0 if quick else 60.0
     matrix = torch.tensor(make_all(tau, 0, 0)[0].matrix[None], dtype=torch.float32)
     torch.set_num_threads(THREADS)
     peer, mine = [], {1: [], stack: []}
     for length, mine_length in zip(lengths, mine_lengths, strict=True):
-        peer.append(theirs(matrix, tau, length, lr, p["batch"], cap))
+        peer.append(theirs(matrix, tau, length, lr, batch, cap))
         for models, curves in mine.items():
             curves.append(ours(matrix, tau, mine_length, lr, list(range(models))))
     best = min(e for curve in peer for _, e in curve)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
+from attnrate.spectra.measure import measure
 from attnrate.spectra.values import singular_values
-from attnrate.vit.vit_spectra import measure
 from attnrate.vit import model as vit
 from benchmarks.common import Row, alternate, as_stage, ratio
 from benchmarks.memory import peak
@@ -44,13 +44,8 @@ def memory(quick: bool) -> Iterator[Row]:
     images.normal_()
     with as_stage():
         sizes, tries = (few, 8 * few), 1 if quick else 5  # the least of them: the allocator's mood adds megabytes
-        grown = [
-            min(
-                peak(lambda n=n: measure(model, images[:n], lambda x: x, "tokens", chunk=min(64, few)))
-                for _ in range(tries)
-            )
-            for n in sizes
-        ]
+        calls = [lambda n=n: measure(model, images[:n].split(min(64, few)), "tokens") for n in sizes]
+        grown = [min(peak(call) for _ in range(tries)) for call in calls]
     note = f"{grown[0] / 2**20:.0f} MB and {grown[1] / 2**20:.0f} MB"
     yield Row(
         f"spectra: peak memory, {8 * few} images over {few}", "", grown[1] / max(grown[0], 1), 1.1, "≤", "x", note=note

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import torchvision
-import yaml
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from transformers import ViTConfig, ViTForImageClassification
 
-from attnrate.vit.view import View
-from attnrate.vit import model as vit
+from attnrate.core.params import Group
 from attnrate.large import loop as large
+from attnrate.vit import model as vit
 from attnrate.vit.train import Images, loss
-from benchmarks.common import ROOT, Row, alternate, as_stage, ratio
+from attnrate.vit.view import View
+from benchmarks.common import PARAMS, Row, alternate, as_stage, ratio
 
 
 class HuggingFace(nn.Module):
@@ -29,29 +29,29 @@ class HuggingFace(nn.Module):
         return self.inner(x).logits
 
 
-def peers(p: dict) -> dict[str, nn.Module]:
+def peers(p: Group) -> dict[str, nn.Module]:
     """The same shape from three libraries, dropout off as in ours."""
-    hidden = int(p["width"] * p["mlp_ratio"])
+    hidden = int(p.width * p.mlp_ratio)
     return {
         "timm": VisionTransformer(
-            img_size=p["image_size"],
-            patch_size=p["patch"],
+            img_size=p.image_size,
+            patch_size=p.patch,
             num_classes=10,
-            embed_dim=p["width"],
-            depth=p["depth"],
-            num_heads=p["heads"],
-            mlp_ratio=p["mlp_ratio"],
+            embed_dim=p.width,
+            depth=p.depth,
+            num_heads=p.heads,
+            mlp_ratio=p.mlp_ratio,
         ),
         "torchvision": torchvision.models.VisionTransformer(
-            p["image_size"], p["patch"], p["depth"], p["heads"], p["width"], hidden, num_classes=10
+            p.image_size, p.patch, p.depth, p.heads, p.width, hidden, num_classes=10
         ),
         "transformers": HuggingFace(
             ViTConfig(
-                image_size=p["image_size"],
-                patch_size=p["patch"],
-                hidden_size=p["width"],
-                num_hidden_layers=p["depth"],
-                num_attention_heads=p["heads"],
+                image_size=p.image_size,
+                patch_size=p.patch,
+                hidden_size=p.width,
+                num_hidden_layers=p.depth,
+                num_attention_heads=p.heads,
                 intermediate_size=hidden,
                 num_labels=10,
                 hidden_dropout_prob=0.0,
@@ -61,10 +61,11 @@ def peers(p: dict) -> dict[str, nn.Module]:
     }
 
 
-def script(model: nn.Module, images: Images, steps: int, p: dict) -> Callable[[], None]:
+def script(model: nn.Module, images: Images, steps: int, p: Group) -> Callable[[], None]:
     """What a user would write: AdamW, clipping, mirrored batches."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=p["lr"], weight_decay=p["weight_decay"], fused=True)
-    view, generator = View(p["image_size"]), torch.Generator().manual_seed(0)
+    budget = p.train
+    optimiser = torch.optim.AdamW(model.parameters(), lr=budget.lr, weight_decay=budget.weight_decay, fused=True)
+    view, generator = View(p.model.image_size), torch.Generator().manual_seed(0)
 
     def call() -> None:
         model.train()
@@ -72,47 +73,38 @@ def script(model: nn.Module, images: Images, steps: int, p: dict) -> Callable[[]
             batch = images.batch(index, generator)
             optimiser.zero_grad()
             F.cross_entropy(model(view(batch["x"])), batch["y"]).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), p["clip"])
+            nn.utils.clip_grad_norm_(model.parameters(), budget.clip)
             optimiser.step()
 
     return call
 
 
-def project(mh: int, images: Images, steps: int, p: dict, folder: Path) -> Callable[[], None]:
-    """The loop of stages/train_vit.py, without its checkpoints."""
-    shape = {k: p[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
+def project(mh: int, images: Images, steps: int, p: Group, folder: Path) -> Callable[[], None]:
+    """The loop of stages/vit_sweep.py, without its checkpoints; with a class token, as the peers have one."""
+    shape = {k: p.model[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
     model = vit.build("qk", mh, **shape)
-    recipe = large.Recipe(
-        steps=steps,
-        lr=p["lr"],
-        schedule=p["schedule"],
-        weight_decay=p["weight_decay"],
-        clip=p["clip"],
-        checkpoint=10**9,
-    )
+    budget = {k: p.train[k] for k in ("lr", "schedule", "weight_decay", "clip")}
+    recipe = large.Recipe(steps=steps, checkpoint=10**9, **budget)
 
     def call() -> None:
         with as_stage():
             checkpoint = folder / "last"  # large.train leaves one at the end
-            large.train(model, images, loss(View(p["image_size"]), 0.0), recipe, seed=0, checkpoint=checkpoint)
+            large.train(model, images, loss(View(p.model.image_size), 0.0), recipe, seed=0, checkpoint=checkpoint)
             checkpoint.unlink(missing_ok=True)
 
     return call
 
 
 def run(quick: bool) -> Iterator[Row]:
-    p = yaml.safe_load((ROOT / "params.yaml").read_text())["vit"]
-    steps, repeats, batch = (
-        (1, 1, 8) if quick else (40, 7, p["batch"])
-    )  # a call also makes an optimiser and a checkpoint
-    rng = np.random.default_rng(0)
-    images = Images(
-        rng.integers(0, 256, (batch * steps, 32, 32, 3), np.uint8), rng.integers(0, 10, batch * steps, np.uint8), batch
-    )
-    size = p["width"] // p["heads"]
+    p, rng = PARAMS.vit, np.random.default_rng(0)
+    # a call also makes an optimiser and a checkpoint
+    steps, repeats, batch = (1, 1, 8) if quick else (40, 7, p.train.batch)
+    x = rng.integers(0, 256, (batch * steps, 32, 32, 3), np.uint8)
+    images = Images(x, rng.integers(0, 10, len(x), np.uint8), batch)
+    size = p.model.width // p.model.heads
     torch.manual_seed(0)
     with TemporaryDirectory() as folder:
-        calls = {name: script(model, images, steps, p) for name, model in peers(p).items()}
+        calls = {name: script(model, images, steps, p) for name, model in peers(p.model).items()}
         names = list(calls)
         calls |= {mh: project(mh, images, steps, p, Path(folder)) for mh in (size, 8, 1)}
         times = {name: t / steps for name, t in alternate(calls, repeats).items()}

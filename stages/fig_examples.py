@@ -5,8 +5,9 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import files, stage
-from attnrate.report import fig_examples, figure
+from attnrate.report import fig_examples
 from attnrate.report.claims import ledger
+from attnrate.report.style import figure
 
 FIGURES = {"fig4": "nearest", "fig5": "mass", "fig6": "selection"}
 

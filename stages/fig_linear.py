@@ -5,7 +5,8 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import stage
-from attnrate.report import fig_linear, figure
+from attnrate.report import fig_linear
+from attnrate.report.style import figure
 
 
 def main(p, to):

@@ -5,7 +5,8 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import stage
-from attnrate.report import fig_translation, figure
+from attnrate.report import fig_translation
+from attnrate.report.style import figure
 from attnrate.report.table_translation import corpus_name
 
 

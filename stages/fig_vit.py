@@ -5,7 +5,8 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import files, stage
-from attnrate.report import fig_vit, figure
+from attnrate.report import fig_vit
+from attnrate.report.style import figure
 from attnrate.report.table1 import NAMES
 
 

@@ -22,7 +22,7 @@ def main(p, to, reading, mh):
         )
 
     images = stage.data("vit_images") / "images.npz"
-    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
+    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train}
     train_all([run(seed) for seed in own.seeds], to, images, [], **groups)
 
 

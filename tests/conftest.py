@@ -7,8 +7,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 SHARED = "PYTEST_XDIST_WORKER" in os.environ  # one of several processes that share the tests
 if SHARED:
@@ -70,14 +72,17 @@ class Workspace:
     def dvc(self, *args: str) -> tuple[int, str]:
         return self.run("dvc", *args)
 
-    def planned(self) -> set[str]:
-        """The stages that `dvc repro` would run, as far as it can tell beforehand.
+    def planned(self) -> tuple[set[str], set[str]]:
+        """The stages that `dvc repro` would run, and those behind them that it cannot judge beforehand.
 
-        It cannot look behind a stage that has never run: --keep-going leaves out what depends on that.
+        Where data are missing, as in a clone without cache, DVC fails at a stage that it would run.
         """
         _, output = self.run("dvc", "repro", "--dry", "--allow-missing", "--keep-going")
-        assert "Traceback" not in output and ("Running stage" in output or "up to date" in output), output
-        return set(re.findall(r"Running stage '([^']+)'", output))
+        assert "Traceback" not in output and re.search("Running stage|failed to reproduce|up to date", output), output
+        failed = "".join(re.findall(r"failed to reproduce (.*)", output))
+        behind = "".join(re.findall(r"Stages? (.*) will be skipped due to this failure", output))
+        found = {*re.findall(r"Running stage '([^']+)'", output), *re.findall(r"'([^']+)'", failed)}
+        return found, set(re.findall(r"'([^']+)'", behind))
 
     def changes(self) -> str:
         """What `git status` has to say; nothing when the tree is as committed."""
@@ -92,6 +97,20 @@ class Workspace:
         text = path.read_text(encoding="utf-8")
         assert old in text, f"{file} does not hold {old!r}"
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    def params(self) -> dict[str, Any]:
+        return yaml.safe_load((self.path / "params.yaml").read_text(encoding="utf-8"))
+
+    def set(self, key: str, value: Any) -> None:
+        """As `-S key=value` does to params.yaml, but for its comments."""
+        content = self.params()
+        *groups, last = key.split(".")
+        owner = content
+        for group in groups:
+            owner = owner[group]
+        assert owner[last] != value, f"{key} is {value} already"
+        owner[last] = value
+        (self.path / "params.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 def copy_repository(path: Path) -> Workspace:
@@ -137,6 +156,6 @@ def workspace(tmp_path_factory) -> Workspace:
 
 @pytest.fixture(autouse=True)
 def in_scratch(request, tmp_path, monkeypatch):
-    """Fast tests run in an empty folder: the library writes .scratch/ and .timings.jsonl where it stands."""
+    """Fast tests run in an empty folder: the library writes .scratch/ where it stands."""
     if request.node.get_closest_marker("slow") is None:
         monkeypatch.chdir(tmp_path)

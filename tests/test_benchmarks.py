@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from benchmarks.common import BENCHMARKS, FOLDER, RATIOS, Row, markdown, merge
-from benchmarks.dag import branches, overhead
+from attnrate.ops import costs
+from benchmarks.common import BENCHMARKS, FOLDER, RATIOS, ROOT, Row, markdown, merge
+from benchmarks.dag import BUDGETS, branches, overhead
 from benchmarks.growth import Curve, rows
 from benchmarks.rates import seconds_to
 
@@ -44,11 +45,15 @@ def test_a_run_replaces_its_own_results_only(tmp_path):
 
 def test_a_full_run_is_split_into_branches_and_the_rest(tmp_path):
     log = tmp_path / "log"
-    seconds = {"train_vit@qk-1": 120.0, "train_translation": 60.0, "translate": 30.0, "linear_rnn": 60.0}
+    seconds = {"vit_sweep@qk-1": 120.0, "translation_main": 60.0, "translation_bleu": 30.0, "linear_rnn": 60.0}
     log.write_text("".join(json.dumps({"stage": s, "seconds": t, "peak_gb": 1}) + "\n" for s, t in seconds.items()))
     assert overhead(log, 300.0) == pytest.approx(10.0)
-    minutes = {row.name: row.value for row in branches(log)}
-    assert list(minutes.values()) == [0, 1, 0, 2, 1.5]
+    minutes = {row.name.removeprefix("full laptop run: "): row.value for row in branches(log)}
+    assert minutes == {"Figure 1": 0, "Tables 2 and 3": 1, "Appendix B": 0, "CIFAR10": 2, "English-German": 1.5}
+
+
+def test_every_branch_but_the_report_has_a_budget():
+    assert set(costs.branches(ROOT / "dvc.yaml").values()) == {*BUDGETS, "report"}
 
 
 def test_time_to_an_error_is_interpolated():

@@ -1,172 +1,143 @@
-"""The run of a stage: flags, checks, log, and one line for whatever the user can put right."""
+"""The run of a stage: its words, its parameters, and folders that appear whole or not at all."""
 
-import errno
-import json
-import os
-import signal
-import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import torch
 
-from attnrate.core import files, record, stage
+from attnrate.core import files, stage
 from attnrate.core.errors import UserError
-from attnrate.schemas.vit import Vit
-from tests.conftest import ROOT
+from attnrate.core.stage import Outs
+
+RESULTS, DATA = Path("reports/results/demo"), Path("data/demo")
 
 
 @pytest.fixture
-def command(monkeypatch):
-    """Set the command line of the stage `demo`."""
-    monkeypatch.delenv("DVC_STAGE", raising=False)
+def run(monkeypatch):
+    """Run a main as the stage `demo` with some words on its command line."""
+    Path("params.yaml").write_text("mh: 4\nrates: {model: {n: 32}}\n")
 
-    def set_to(*args: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["stages/demo.py", *map(str, args)])
+    def run(main, *words):
+        monkeypatch.setattr(sys, "argv", ["stages/demo.py", *words])
+        stage.run(main)
 
-    return set_to
-
-
-def test_flags_and_declared_parameters_reach_main(command, tmp_path):
-    (tmp_path / "in.csv").touch()
-    command("--params", ROOT / "params.yaml", "--table", "in.csv", "--width-out", "x.csv", "--recipe", "b")
-    seen = {}
-    stage.run(
-        lambda cfg, args: seen.update(cfg=cfg, args=args),
-        ("mh",),
-        inputs=["table"],
-        outs=["width_out"],
-        flags={"recipe": ["a", "b"]},
-    )
-    assert set(type(seen["cfg"]).model_fields) == {"mh"}
-    assert (str(seen["args"].width_out), seen["args"].recipe) == ("x.csv", "b")
+    return run
 
 
-def test_a_run_is_logged_under_the_stages_name(command, monkeypatch, capsys):
-    command()
-    stage.run(lambda cfg, args: None)
-    monkeypatch.setenv("DVC_STAGE", "demo@one")
-    stage.run(lambda cfg, args: None)
-    runs = [json.loads(line) for line in stage.TIMINGS.read_text().splitlines()]
-    assert [r["stage"] for r in runs] == ["demo", "demo@one"]
-    assert all(r["seconds"] >= 0 and 0 < r["peak_gb"] < 64 for r in runs)
-    assert capsys.readouterr().err.startswith("demo: 0.0 s")
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("error", [UserError("mend it"), KeyboardInterrupt()])
-def test_what_the_user_can_mend_ends_in_one_line_and_no_log(command, error):
-    command()
+def outs(name="demo"):
+    to = Outs()
+    to.name = name
+    return to
 
-    def main(cfg, args):
+
+# Folders --------------------------------------------------------------------------------------------------------------
+
+
+def test_both_folders_appear_at_the_end_and_replace_older_ones():
+    for name in ("old", "new"):
+        with outs() as to:
+            for folder in (to.results, to.data):
+                (folder / name).write_text(name)
+            assert RESULTS.exists() == DATA.exists() == (name == "new"), "nothing shows before the end"
+            assert name == "old" or contents(RESULTS) == contents(DATA) == {"old": "old"}
+    assert contents(RESULTS) == contents(DATA) == {"new": "new"}
+    assert not list(files.SCRATCH.iterdir())
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit, UserError])
+@pytest.mark.parametrize("before", [False, True])
+def test_whatever_goes_wrong_leaves_what_was_there(error, before):
+    if before:
+        with outs() as to:
+            (to.results / "a").write_text("whole")
+    with pytest.raises(error), outs() as to:
+        (to.results / "a").write_text("half")
+        (to.data / "b").write_text("half")
         raise error
-
-    with pytest.raises(SystemExit) as e:
-        stage.run(main)
-    assert "demo: " in e.value.code and len(e.value.code.strip().splitlines()) == 1
-    assert not stage.TIMINGS.exists()
+    assert (contents(RESULTS) == {"a": "whole"}) if before else not RESULTS.exists()
+    assert not DATA.exists() and not list(files.SCRATCH.iterdir())
 
 
-def test_a_programming_error_keeps_its_traceback(command):
-    command()
+@pytest.mark.parametrize("order", [("results", "data"), ("data", "results")])
+def test_a_folder_that_cannot_be_put_into_place_keeps_the_other_back(order):
+    """The one that was asked for last goes first."""
+    places = {"results": RESULTS, "data": DATA}
+    first, last = (places[name] for name in order)
+    last.parents[-2].write_text("a file where a folder should be")
+    with pytest.raises(OSError), outs() as to:
+        for name in order:
+            (getattr(to, name) / "a").write_text("whole")
+    assert not first.exists() and not list(files.SCRATCH.iterdir())
 
-    def main(cfg, args):
+
+def test_a_folder_that_is_not_asked_for_is_not_made():
+    with outs("demo/item") as to:
+        (to.data / "a").write_text("1")
+    assert contents(Path("data/demo/item")) == {"a": "1"} and not Path("reports").exists()
+
+
+def test_after_closing_the_folders_stay_whatever_follows():
+    """As trainings need it, whose checkpoints go once their results are in place."""
+    with pytest.raises(ZeroDivisionError), outs() as to:
+        (to.results / "a").write_text("whole")
+        (to.data / "b").write_text("whole")
+        to.close()
+        assert contents(RESULTS) == {"a": "whole"} and contents(DATA) == {"b": "whole"}
         raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        stage.run(main)
-
-
-def test_a_missing_input_is_named_before_anything_runs(command):
-    command("--table", "nowhere.csv", "--out", "x")
-    with pytest.raises(SystemExit, match=r"^demo: nowhere\.csv is missing; .*dvc repro demo"):
-        stage.run(lambda cfg, args: pytest.fail("ran without its input"), inputs=["table"], outs=["out"])
+    assert contents(RESULTS) == {"a": "whole"} and contents(DATA) == {"b": "whole"}
+    assert not list(files.SCRATCH.iterdir())
 
 
-@pytest.mark.parametrize("args", [[], ["--recipe", "c"], ["--recipe", "a", "--more", "1"]])
-def test_a_wrong_command_line_is_refused(command, args, capsys):
-    command(*args)
-    with pytest.raises(SystemExit) as e:
-        stage.run(lambda cfg, args: None, flags={"recipe": ["a", "b"]})
-    assert e.value.code == 2 and "usage: " in capsys.readouterr().err
+def test_drafts_of_a_killed_run_go_and_those_of_other_items_stay():
+    for name in ("reports-results-demo-1.draft99999", "reports-results-demo-11.draft99999"):
+        (files.SCRATCH / name).mkdir(parents=True)
+    with outs("demo/1") as to:
+        (to.results / "a").touch()
+    assert [p.name for p in files.SCRATCH.iterdir()] == ["reports-results-demo-11.draft99999"]
 
 
-def test_threads_are_set_when_declared_and_only_then(command, tmp_path, monkeypatch):
+# The command line -----------------------------------------------------------------------------------------------------
+
+
+def test_parameters_words_and_the_name_of_the_item_reach_main(run):
     seen = []
-    monkeypatch.setattr(stage, "_set_threads", seen.append)
-    (tmp_path / "p.yaml").write_text("threads: 1\nmh: 4\n")
-    command("--params", "p.yaml")
-    stage.run(lambda cfg, args: None, ("mh",))
-    assert seen == []
-    stage.run(lambda cfg, args: None, ("mh", "threads"))
-    assert seen == [1]
+
+    def main(p, to, reading, mh):
+        seen.append((p.mh, p.rates.model.n, to.name, reading, mh))
+
+    run(main, "qk", "3")
+    assert seen == [(4, 32, "demo/qk-3", "qk", "3")]
 
 
-def test_a_full_disk_is_one_line(command):
-    command()
-
-    def main(cfg, args):
-        raise OSError(errno.ENOSPC, "No space left on device", "reports/x.csv")
-
-    with pytest.raises(SystemExit, match=r"^demo: reports/x\.csv: No space left on device; no out is half-written"):
-        stage.run(main)
+def test_a_stage_without_items_has_its_own_name(run):
+    names = []
+    run(lambda p, to: names.append(to.name))
+    assert names == ["demo"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_says_how_to_go_on(command, number):
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    command()
+@pytest.mark.parametrize("words", [[], ["qk"], ["qk", "3", "4"], ["--reading", "qk", "--mh", "3"]])
+def test_a_wrong_number_of_words_is_answered_by_the_right_one(run, words):
+    with pytest.raises(UserError, match=r"^usage: python stages/demo\.py READING MH$"):
+        run(lambda p, to, reading, mh: pytest.fail("ran"), *words)
+
+
+def test_results_and_data_of_other_stages_are_found_by_their_names():
+    assert stage.results("rates_table") == Path("reports/results/rates_table")
+    assert stage.data("vit_main") == Path("data/vit_main") and stage.results() == Path("reports/results")
+
+
+def test_threads_and_determinism_are_set():
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     try:
-        with pytest.raises(SystemExit, match=r"^demo: interrupted, .*`dvc repro` starts this stage again"):
-            stage.run(lambda cfg, args: signal.raise_signal(number))
+        stage.set_threads(3)
+        assert torch.get_num_threads() == 3 and torch.are_deterministic_algorithms_enabled()
     finally:
-        for n, handler in before.items():
-            signal.signal(n, handler)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_while_modules_are_imported_is_one_line(number, tmp_path):
-    """At once and without an exception, which modules in C++ may turn into a crash."""
-    script = "import bootstrap, time; print('importing', flush=True)\ntry: time.sleep(60)\nexcept BaseException: pass"
-    (tmp_path / "demo.py").write_text(script)
-    process = subprocess.Popen(
-        [sys.executable, "demo.py"],
-        env={k: v for k, v in os.environ.items() if k != "DVC_STAGE"} | {"PYTHONPATH": str(ROOT / "stages")},
-        text=True,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert process.stdout.readline() == "importing\n"
-    process.send_signal(number)
-    _, output = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
-    assert output == "demo: interrupted, nothing was begun; `dvc repro` starts this stage again\n"
-
-
-def test_a_record_says_what_a_result_came_from(command):
-    command("--params", ROOT / "params.yaml", "--out", "x.csv", "--record", "x.json", "--recipe", "a")
-    stage.run(
-        lambda cfg, args: None,
-        ("profile", "threads", "vit.data", "vit.table_seeds"),
-        {"vit": Vit},
-        outs=["out", "record"],
-        flags={"recipe": ["a", "b"]},
-    )
-    found = files.read_json("x.json")
-    assert (found["stage"], found["profile"], found["data"]) == ("demo", "laptop", ["cifar10"])
-    assert found["seeds"] == {"vit.table_seeds": [0, 1, 2]} and found["flags"] == {"recipe": "a"}
-    assert found["packages"]["torch"] == version("torch") and found["device"]["threads"] == 2
-    assert found["device"]["processor"] == record.processor()
-
-
-def test_only_the_first_process_of_a_training_writes_record_and_log(command, monkeypatch):
-    command("--params", ROOT / "params.yaml", "--record", "x.json")
-    monkeypatch.setenv("RANK", "1")
-    stage.run(lambda cfg, args: None, ("profile",), outs=["record"])
-    assert not Path("x.json").exists() and not stage.TIMINGS.exists()
-    monkeypatch.setenv("RANK", "0")
-    stage.run(lambda cfg, args: None, ("profile",), outs=["record"])
-    assert Path("x.json").exists() and files.read_json("x.json")["data"] == ["synthetic"]
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = filled

@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from attnrate.examples import tasks as gallery
+from attnrate.examples import tasks
 
 SHAPES = {"nearest": (6, 4, 2), "mass": (10, 3, 1), "selection": (8, 5, 2)}  # τ, d, d_out
-each_task = pytest.mark.parametrize("task", gallery.TASKS)
+each_task = pytest.mark.parametrize("task", tasks.TASKS)
 
 
 def samples(task, size=64, seed=0):
-    return gallery.solve(task, gallery.draw(task, size, np.random.default_rng(seed)))
+    return tasks.solve(task, tasks.draw(task, size, np.random.default_rng(seed)))
 
 
 def masses(*points):
@@ -49,8 +49,8 @@ def test_y_is_the_weighted_average_of_the_identity(task):
 def test_a_constant_sequence_gives_f_of_f(task):
     """The proof of Proposition B.1 (1)."""
     x = samples(task).x
-    x = x[~gallery.tokens(x)] if task == "mass" else x.reshape(-1, x.shape[-1])
-    s = gallery.solve(task, np.repeat(x[:50, None], SHAPES[task][0], 1))
+    x = x[~tasks.tokens(x)] if task == "mass" else x.reshape(-1, x.shape[-1])
+    s = tasks.solve(task, np.repeat(x[:50, None], SHAPES[task][0], 1))
     assert s.y == pytest.approx(s.ff, abs=1e-12)
 
 
@@ -69,12 +69,12 @@ def test_eq_54_is_the_nearest_point_of_v():
 def test_eq_55_needs_its_minus_sign():
     """Hard-max of +|u - v|, as the text below (56) has ρ, would take the farthest point."""
     x = np.array([[[0, 0, 0.1, 0], [0, 0, 0.9, 0]]])
-    assert gallery.nearest(x).y.tolist() == [[[0.1, 0], [0.1, 0]]]
+    assert tasks.nearest(x).y.tolist() == [[[0.1, 0], [0.1, 0]]]
 
 
 def test_nearest_is_permutation_equivariant():
-    x, p = gallery.draw("nearest", 8, np.random.default_rng(0)), np.random.default_rng(1).permutation(6)
-    assert np.array_equal(gallery.nearest(x[:, p]).y, gallery.nearest(x).y[:, p])
+    x, p = tasks.draw("nearest", 8, np.random.default_rng(0)), np.random.default_rng(1).permutation(6)
+    assert np.array_equal(tasks.nearest(x[:, p]).y, tasks.nearest(x).y[:, p])
 
 
 # Centre of mass --------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_nearest_is_permutation_equivariant():
 
 def test_eqs_60_and_61_segments_of_three_and_two():
     p = [(0.1, 0.2, 1.0), (0.5, 0.9, 0.5), (0.7, 0.3, 0.25), (0.2, 0.8, 0.6), (0.9, 0.1, 0.2)]
-    s = gallery.mass(masses(None, *p[:3], None, *p[3:]))
+    s = tasks.mass(masses(None, *p[:3], None, *p[3:]))
 
     def centre(points):  # eq. (59)
         total = sum(m for *_, m in points)
@@ -97,7 +97,7 @@ def test_eqs_60_and_61_segments_of_three_and_two():
 
 def test_eq_62_away_from_tokens_the_weight_is_on_the_point_itself():
     s = samples("mass")
-    token = gallery.tokens(s.x)
+    token = tasks.tokens(s.x)
     assert np.array_equal(s.attention[~token], np.broadcast_to(np.eye(10), (64, 10, 10))[~token])
     assert s.y[~token][:, 0] == pytest.approx(np.linalg.norm(s.x[~token][:, :2], axis=-1), abs=1e-12)
     assert np.array_equal(np.isnan(s.ff[..., 0]), token), "F∘f is free at tokens and known elsewhere"
@@ -105,7 +105,7 @@ def test_eq_62_away_from_tokens_the_weight_is_on_the_point_itself():
 
 def test_eq_62_a_token_sees_its_own_segment_only():
     s = samples("mass")
-    token, segment = gallery.tokens(s.x), gallery.segments(s.x)
+    token, segment = tasks.tokens(s.x), tasks.segments(s.x)
     other = segment[:, :, None] != segment[:, None]
     assert (s.attention[other] == 0).all()
     assert (s.attention.swapaxes(1, 2)[token] == 0).all(), "a token weighs nothing"
@@ -113,28 +113,28 @@ def test_eq_62_a_token_sees_its_own_segment_only():
     for k in ("y", "attention"):
         changed = s.x.copy()
         changed[segment != 0] *= np.array([1, 1, 0.5])
-        assert np.array_equal(getattr(gallery.mass(changed), k)[n, t][t == 0], getattr(s, k)[n, t][t == 0])
+        assert np.array_equal(getattr(tasks.mass(changed), k)[n, t][t == 0], getattr(s, k)[n, t][t == 0])
 
 
 def test_segmentations_fill_ten_with_segments_of_at_least_two():
     brute = {c for k in (1, 2, 3) for c in itertools.product(range(2, 10), repeat=k) if sum(c) + k == 10}
-    assert set(gallery.SEGMENTATIONS) == brute and len(gallery.SEGMENTATIONS) == len(brute) == 9
-    drawn = gallery.tokens(gallery.draw("mass", 9000, np.random.default_rng(0)))
+    assert set(tasks.SEGMENTATIONS) == brute and len(tasks.SEGMENTATIONS) == len(brute) == 9
+    drawn = tasks.tokens(tasks.draw("mass", 9000, np.random.default_rng(0)))
     found, counts = np.unique(drawn, axis=0, return_counts=True)
-    assert {tuple(m) for m in found} == {tuple(m) for m in gallery.MASKS}
+    assert {tuple(m) for m in found} == {tuple(m) for m in tasks.MASKS}
     assert counts == pytest.approx(1000, abs=150), "every segmentation is as likely"
 
 
 def test_points_and_masses_stay_in_range_and_are_never_tokens():
-    x = gallery.draw("mass", 500, np.random.default_rng(0))
-    points = x[~gallery.tokens(x)]
-    assert points.min(0).tolist() >= [0, 0, gallery.LIGHTEST] and points.max() <= 1
-    assert (gallery.segments(x)[:, 0] == 0).all(), "a sequence opens with a token"
+    x = tasks.draw("mass", 500, np.random.default_rng(0))
+    points = x[~tasks.tokens(x)]
+    assert (points.min(0) >= [0, 0, tasks.LIGHTEST]).all() and points.max() <= 1
+    assert (tasks.segments(x)[:, 0] == 0).all(), "a sequence opens with a token"
 
 
 def test_the_tokens_of_figure_5_are_at_0_and_4():
-    x = gallery.showcase("mass", np.random.default_rng(0)).x
-    assert np.flatnonzero(gallery.tokens(x)[0]).tolist() == [0, 4]
+    x = tasks.showcase("mass", np.random.default_rng(0)).x
+    assert np.flatnonzero(tasks.tokens(x)[0]).tolist() == [0, 4]
 
 
 # Selection -------------------------------------------------------------------------------------------------------
@@ -142,13 +142,13 @@ def test_the_tokens_of_figure_5_are_at_0_and_4():
 
 def test_eq_65():
     v = np.array([[0.3, -0.5], [0.8, 0.1], [-0.9, 0.4]])
-    s = gallery.selection(np.concatenate([v, gallery.INDICES_65], -1)[None])
+    s = tasks.selection(np.concatenate([v, tasks.INDICES_65], -1)[None])
     expected = np.stack([2 * v[0] + v[1], v[0] + v[1] + v[2], 3 * v[2]]) / 3
     assert s.y[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_eq_66():
-    s = gallery.showcase("selection", np.random.default_rng(0))
+    s = tasks.showcase("selection", np.random.default_rng(0))
     third = np.rint(3 * s.attention[0])
     assert 3 * s.attention[0] == pytest.approx(third, abs=1e-12)
     weights = [{j: int(w) for j, w in enumerate(row) if w} for row in third]

@@ -1,56 +1,44 @@
 """Models of appendix B.1: what goes in, how they start, and what is measured."""
 
-from typing import get_args
-
 import numpy as np
 import pytest
 import torch
 
+from attnrate.core.params import Group
+from attnrate.examples import tasks, train
+from attnrate.schemas.examples import Tasks
 from attnrate.small.transformer import Transformer
-from attnrate.schemas.examples import Gallery
-from attnrate.examples import tasks as tasks
-from attnrate.examples import train as gallery
 
-OPTIONS = {
-    "mh": 4,
-    "n": 8,
-    "width": 16,
-    "gain": 3.0,
-    "steps": 3,
-    "batch": 8,
-    "lr": 1e-2,
-    "warmup": 1,
-    "token_weight": 5.0,
-    "label": "test",
-}
-CASES = [(task, name) for task, variants in gallery.VARIANTS.items() for name in variants]
+CASES = [(task, name) for task, variants in train.VARIANTS.items() for name in variants]
 each_case = pytest.mark.parametrize(("task", "name"), CASES)
 
 
-def fit(task, name, seeds, **changes):
-    return gallery.fit(task, gallery.VARIANTS[task][name], seeds, **OPTIONS | changes)
+def fit(task, name, seeds, mh=4, n=8, width=16, steps=3, **changes):
+    budget = Group(seeds=seeds, batch=8, lr=1e-2, warmup=1, gain=3.0) | changes
+    own = Group(steps=steps, token_weight=5.0)
+    return train.fit(task, name, mh, Group(n=n, width=width), Group(budget), own)
 
 
 def sample(task, size=16):
     return tasks.solve(task, tasks.draw(task, size, np.random.default_rng(5)))
 
 
-@pytest.mark.parametrize("task", ["mass", "selection"])
+@pytest.mark.parametrize("task", tasks.TASKS)
 def test_the_parameters_name_every_variant(task):
-    listed = get_args(Gallery.model_fields[f"{task}_variants"].annotation.__args__[0])
-    assert list(listed) == list(gallery.VARIANTS[task])
+    own = Tasks.model_fields[task].annotation.model_json_schema()["properties"]["variants"]["items"]
+    assert own.get("enum", [own.get("const")]) == list(train.VARIANTS[task])
 
 
 def test_the_segment_id_joins_the_input():
     x = sample("mass").x
-    found = gallery.with_segment(x)
+    found = train.with_segment(x)
     assert np.array_equal(found[..., :3], x)
     assert np.array_equal(found[..., 3:].argmax(-1), tasks.segments(x)) and (found[..., 3:].sum(-1) == 1).all()
 
 
 def test_each_index_becomes_one_hot():
     x = sample("selection").x
-    found = gallery.with_one_hot(x)
+    found = train.with_one_hot(x)
     assert np.array_equal(found[..., :2], x[..., :2])
     assert np.array_equal(found[..., 2:].reshape(16, 8, 3, 8).argmax(-1), x[..., 2:])
 
@@ -60,7 +48,7 @@ def test_every_variant_trains(task, name):
     model, history = fit(task, name, [0, 1])
     assert history.shape == (3, 2) and np.isfinite(history.values).all()
     s = sample(task)
-    y, attention, ff = gallery.inspect(model, gallery.VARIANTS[task][name].encode(s.x))
+    y, attention, ff = train.inspect(model, train.VARIANTS[task][name].encode(s.x))
     assert y.shape == ff.shape == (2, *s.y.shape) and attention.shape == (2, *s.attention.shape)
     assert attention.sum(-1) == pytest.approx(1, abs=1e-5)
 
@@ -96,14 +84,14 @@ def test_ff_is_the_output_on_a_constant_sequence():
     """Proposition B.1 (1): all weights fall on the same value."""
     model, _ = fit("nearest", "plain", [0])
     x = np.repeat(sample("nearest").x[:, :1], 6, 1)
-    y, _, ff = gallery.inspect(model, x)
+    y, _, ff = train.inspect(model, x)
     assert y == pytest.approx(ff, abs=1e-5)
 
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_the_task_itself_measures_as_perfect(task):
     s = sample(task)
-    found = gallery.measure(s, s.y, s.attention, s.ff)
+    found = train.measure(s, s.y, s.attention, s.ff)
     assert found == pytest.approx(
         {"mse": 0, "argmax_agreement": 1, "attention_corr": 1, "attention_maxdev": 0, "ff_rmse": 0}, abs=1e-12
     )
@@ -112,7 +100,7 @@ def test_the_task_itself_measures_as_perfect(task):
 def test_measures_of_a_known_error():
     s = sample("mass")
     rolled = np.roll(s.attention, 1, -1)
-    found = gallery.measure(s, s.y + 0.1, rolled, s.ff - 0.2)
+    found = train.measure(s, s.y + 0.1, rolled, s.ff - 0.2)
     assert found["mse"] == pytest.approx(0.01) and found["ff_rmse"] == pytest.approx(0.2)
     assert found["attention_maxdev"] == 1 and found["attention_corr"] < 0.2
     assert found["argmax_agreement"] < 0.05
@@ -123,4 +111,4 @@ def test_only_a_unique_argmax_counts():
     x = np.array([[[0.1, 0.2, 0, 1, 2], [0.3, 0.4, 1, 1, 2], [0.5, 0.6, 1, 1, 2]]])
     s = tasks.selection(x)
     attention = np.eye(3)[[[2, 1, 0]]]
-    assert gallery.measure(s, s.y, attention, s.ff)["argmax_agreement"] == 0.5
+    assert train.measure(s, s.y, attention, s.ff)["argmax_agreement"] == 0.5

@@ -1,4 +1,4 @@
-"""A tiny training for test_large.py, run as a process that gets killed: killed.py FOLDER [seconds a batch]."""
+"""A tiny training for test_loop.py, run as a process that gets killed: killed.py FOLDER [seconds a batch]."""
 
 import sys
 import time

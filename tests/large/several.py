@@ -1,4 +1,7 @@
-"""A tiny training without randomness for test_processes.py, in one process or several: several.py FOLDER [seconds a batch]."""
+"""A tiny training without randomness for test_processes.py, in one process or several.
+
+several.py FOLDER [seconds a batch]
+"""
 
 import sys
 import time
@@ -34,15 +37,8 @@ def main():
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2))
     recipe = large.Recipe(steps=60, lr=1e-2, warmup=10, weight_decay=0.1, clip=1.0, accumulate=2, checkpoint=5)
     accelerator = large.make_accelerator()
-    history = large.train(
-        model,
-        Points(pause),
-        large.classification_loss(),
-        recipe,
-        seed=3,
-        checkpoint=folder / "run.safetensors",
-        accelerator=accelerator,
-    )
+    options = {"seed": 3, "checkpoint": folder / "run.safetensors", "accelerator": accelerator}
+    history = large.train(model, Points(pause), large.classification_loss(), recipe, **options)
     if accelerator.is_main_process:
         history.assign(processes=accelerator.num_processes).to_csv(folder / "history.csv", index=False)
         save_file(model.state_dict(), folder / "weights.safetensors")

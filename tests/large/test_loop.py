@@ -1,3 +1,5 @@
+"""The loop of the large models: killed runs, resumed runs, checkpoints, schedules."""
+
 import gc
 import itertools
 import json
@@ -10,13 +12,17 @@ import weakref
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors import safe_open
 from torch import nn
 
+from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.large import checkpoint, loop as large
+from attnrate.core.stage import Outs
+from attnrate.large import checkpoint
+from attnrate.large import loop as large
 from attnrate.large.schedules import SCHEDULES, factor
 
 SCRIPT = Path(__file__).with_name("killed.py")
@@ -65,20 +71,12 @@ class Line:
         return {"x": x, "y": torch.tensor(index > 15).long()}
 
 
-def fit(tmp_path, accelerator=None, **recipe):
+def fit(tmp_path, accelerator=None, data=None, **recipe):
     torch.manual_seed(0)
-    model = nn.Linear(1, 2)
-    kwargs = {"steps": 40, "lr": 0.1, "checkpoint": 10} | recipe
-    history = large.train(
-        model,
-        Line(),
-        large.classification_loss(),
-        large.Recipe(**kwargs),
-        seed=0,
-        checkpoint=tmp_path / "c.safetensors",
-        accelerator=accelerator,
-    )
-    return model, history
+    model, path = nn.Linear(1, 2), tmp_path / "c.safetensors"
+    plan = large.Recipe(**{"steps": 40, "lr": 0.1, "checkpoint": 10} | recipe)
+    loss, options = large.classification_loss(), {"seed": 0, "checkpoint": path, "accelerator": accelerator}
+    return model, large.train(model, data or Line(), loss, plan, **options)
 
 
 def test_a_run_that_has_ended_leaves_nothing_in_memory(tmp_path):
@@ -112,16 +110,8 @@ def test_loss_that_is_not_finite_names_step_rate_and_checkpoint(tmp_path):
         def batch(self, index, generator):
             return {k: v * float("nan") if k == "x" else v for k, v in super().batch(index, generator).items()}
 
-    recipe = large.Recipe(steps=80, lr=0.1, checkpoint=20)
     with pytest.raises(UserError, match=r"step 41 of 80 \(learning rate 0\.\d+; the last good checkpoint, .* step 40"):
-        large.train(
-            nn.Linear(1, 2),
-            Broken(),
-            large.classification_loss(),
-            recipe,
-            seed=0,
-            checkpoint=tmp_path / "c.safetensors",
-        )
+        fit(tmp_path, data=Broken(), steps=80, checkpoint=20)
 
 
 def test_unreadable_checkpoint_starts_anew(tmp_path, capsys):
@@ -137,14 +127,7 @@ def test_batch_larger_than_the_data_is_an_error(tmp_path):
             return []
 
     with pytest.raises(UserError, match="batch"):
-        large.train(
-            nn.Linear(1, 2),
-            Empty(),
-            large.classification_loss(),
-            large.Recipe(steps=1, lr=0.1),
-            seed=0,
-            checkpoint=tmp_path / "c.safetensors",
-        )
+        fit(tmp_path, data=Empty(), steps=1)
 
 
 def test_checkpoints_belong_to_params_and_inputs_and_go_on_success(tmp_path, monkeypatch):
@@ -162,6 +145,29 @@ def test_checkpoints_belong_to_params_and_inputs_and_go_on_success(tmp_path, mon
     with checkpoint.kept("run-1", {}, [data]) as folder, checkpoint.kept("run-10", {}, [data]) as other:
         assert (folder / "seed0.safetensors").exists() and other != folder
     assert not folder.exists() and not other.exists()
+
+
+def test_an_interrupted_run_says_whether_it_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FOLDER", tmp_path / "checkpoints")
+    with pytest.raises(KeyboardInterrupt, match=r"^$"), checkpoint.kept("stage/item", {}, []):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt, match="goes on from the last checkpoint"):
+        with checkpoint.kept("stage/item", {}, []) as folder:
+            (folder / "seed0.safetensors").touch()
+            raise KeyboardInterrupt
+    assert folder.parent == tmp_path / "checkpoints" and (folder / "seed0.safetensors").exists()
+
+
+def test_what_a_stage_writes_is_in_place_before_its_checkpoints_go():
+    with Outs() as to:
+        to.name = "demo/item"
+        curves = [pd.DataFrame({"step": [1, 2], "loss": [3.0, 2.0]})] * 2
+        large.write(to, "scores.csv", [{"seed": 0}, {"seed": 1}], curves, {"seed0": {"w": torch.ones(2)}})
+        results, data = Path("reports/results/demo/item"), Path("data/demo/item")
+        assert pd.read_csv(results / "scores.csv").seed.tolist() == [0, 1]
+        assert pd.read_csv(results / "history.csv").step.tolist() == [1, 2, 1, 2]
+        assert files.read_weights(data / "seed0.safetensors")["w"].tolist() == [1, 1]
+    assert sorted(p.name for p in results.iterdir()) == ["history.csv", "scores.csv"]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

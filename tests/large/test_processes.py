@@ -1,5 +1,6 @@
 """One training over two processes (gloo) is the training of one process, and survives the loss of both."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import psutil
 import pytest
 from safetensors.numpy import load_file
 
+from tests.conftest import ROOT
 from tests.large.test_loop import saved_step
+from tests.vit.test_train import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -58,3 +61,29 @@ def test_two_killed_processes_end_in_the_same_bytes(two, tmp_path):
     assert start(TORCHRUN, tmp_path).wait(120) == 0
     for name in ("weights.safetensors", "history.csv"):
         assert (two / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+def sweep(folder):
+    """A stage of two processes, as `launch` in params.yaml may ask for it."""
+    env = {k: v for k, v in os.environ.items() if k != "DVC_STAGE"} | {"OMP_NUM_THREADS": "1"}
+    command = [*TORCHRUN, str(ROOT / "stages" / "vit_sweep.py"), "qk", "3"]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+
+
+def test_a_stage_of_two_processes_writes_and_logs_once(tmp_path):
+    prepare(tmp_path, epochs=2)
+    done = sweep(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["stage"] for line in (tmp_path / ".runs.jsonl").read_text().splitlines()] == ["vit_sweep"]
+    assert len(pd.read_csv(tmp_path / "reports/results/vit_sweep/qk-3/scores.csv")) == 1
+    assert [p.name for p in (tmp_path / "data/vit_sweep/qk-3").iterdir()] == ["original_seed0.safetensors"]
+    assert not list((tmp_path / ".scratch").glob("*.draft*"))
+    assert not list((tmp_path / ".scratch/checkpoints").iterdir())
+
+
+def test_a_stage_of_two_processes_that_fails_writes_and_logs_nothing(tmp_path):
+    prepare(tmp_path, epochs=2)
+    (tmp_path / "data/vit_images/images.npz").unlink()
+    done = sweep(tmp_path)
+    assert done.returncode != 0 and "vit_sweep: data/vit_images/images.npz is missing" in done.stderr
+    assert not (tmp_path / ".runs.jsonl").exists() and not (tmp_path / "reports").exists()

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from attnrate.linear import floors, complexity as rnn_complexity
-from attnrate.linear import targets as linear
+from attnrate.linear import complexity, floors, targets
 
-TARGETS = linear.make_all(32, kernel_seed=0, filter_seed=0)
+TARGETS = targets.make_all(32, kernel_seed=0, filter_seed=0)
 
 
 def least_squares(matrix, offset):
@@ -76,7 +75,7 @@ def test_error_away_from_the_best_kernel_is_the_quadratic_form():
     matrix = next(t for t in TARGETS if t.name == "exp/exchange").matrix
     best = floors.floor(matrix)
     k = best.kernel + 0.1 * np.random.default_rng(0).standard_normal(32)
-    difference = matrix - linear.toeplitz(k)
+    difference = matrix - targets.toeplitz(k)
     direct = (floors.VARIANCE * (difference**2).sum(1) + (0.5 * difference.sum(1)) ** 2).mean()
     assert best.mse + (k - best.kernel) @ best.hessian @ (k - best.kernel) == pytest.approx(direct)
 
@@ -89,11 +88,23 @@ def test_constant_predictor_is_the_variance_of_y():
 
 def test_rnn_complexity_of_the_paper_kernels():
     by_name = {t.name: t.matrix for t in TARGETS}
-    assert rnn_complexity.c_rnn(by_name["exp/original"]) == pytest.approx(1)  # γ = 1, Proposition 6.3
-    assert rnn_complexity.c_rnn(by_name["exp/original"], corrected=False) == pytest.approx(2)  # (76) as printed
-    assert rnn_complexity.c_rnn(by_name["exp/altered-kernel/positive"]) <= 1
-    assert rnn_complexity.c_rnn(by_name["exp/exchange"]) == np.inf
-    assert rnn_complexity.depends_on_future(by_name["exp/roll"])
-    assert not rnn_complexity.depends_on_future(by_name["exp/permute-kernel"])
-    assert rnn_complexity.singular_value_change(by_name["exp/original"], by_name["exp/roll"]) < 1e-12
-    assert rnn_complexity.singular_value_change(by_name["exp/original"], by_name["exp/causal/signed"]) > 1e-2
+    assert complexity.c_rnn(by_name["exp/original"]) == pytest.approx(1)  # γ = 1, Proposition 6.3
+    assert complexity.c_rnn(by_name["exp/original"], corrected=False) == pytest.approx(2)  # (76) as printed
+    assert complexity.c_rnn(by_name["exp/altered-kernel/positive"]) <= 1
+    assert complexity.c_rnn(by_name["exp/exchange"]) == np.inf
+    assert complexity.depends_on_future(by_name["exp/roll"])
+    assert not complexity.depends_on_future(by_name["exp/permute-kernel"])
+    assert complexity.singular_value_change(by_name["exp/original"], by_name["exp/roll"]) < 1e-12
+    assert complexity.singular_value_change(by_name["exp/original"], by_name["exp/causal/signed"]) > 1e-2
+
+
+def test_a_row_of_the_table_holds_floors_variance_and_complexities():
+    for target in TARGETS:
+        row = complexity.row(target)
+        assert targets.name(row["target"], row["alteration"], row["filter"]) == target.name
+        floor = {offset: row[f"floor_{offset}"] for offset in floors.OFFSETS}
+        assert floor["none"] >= floor["constant"] >= floor["free"] >= 0 and row["variance"] > floor["free"]
+        assert row["future"] == (target.alteration in ("exchange", "roll", "literal"))
+        assert (row["c_rnn"] == np.inf) == (row["c_rnn_literal"] == np.inf) == row["future"]
+        if target.alteration in ("original", "exchange", "roll"):
+            assert row["singular_value_change"] < 1e-12

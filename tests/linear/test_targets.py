@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from attnrate.linear import targets as linear
+from attnrate.linear import targets
 
-TARGETS = {t.name: t for t in linear.make_all(32, kernel_seed=0, filter_seed=0)}
+TARGETS = {t.name: t for t in targets.make_all(32, kernel_seed=0, filter_seed=0)}
 X = np.random.default_rng(1).random((5, 32))
 
 
@@ -13,11 +13,11 @@ def convolve(rho, x):
 
 
 def test_every_name_is_a_target_and_the_first_output_is_rho0_x0():
-    assert list(TARGETS) == linear.NAMES
+    assert list(TARGETS) == targets.NAMES
     assert np.allclose(X @ TARGETS["exp/original"].matrix.T, convolve(np.exp(-np.arange(32)), X))
 
 
-@pytest.mark.parametrize("kernel", linear.KERNELS)
+@pytest.mark.parametrize("kernel", targets.KERNELS)
 def test_exchange_swaps_the_first_and_last_ten_inputs(kernel):
     target = TARGETS[f"{kernel}/exchange"]
     seen = X.copy()
@@ -33,7 +33,7 @@ def test_roll_moves_the_first_ten_inputs_to_the_end():
 
 def test_mixing_filters_the_input():
     rho = TARGETS["exp/original"].rho
-    theta = linear.draw_filter("signed", 0)
+    theta = targets.draw_filter("signed", 0)
     past = np.array([[sum(theta[j] * row[t - j] for j in range(min(5, t + 1))) for t in range(32)] for row in X])
     future = np.array([[sum(theta[j] * row[t + j] for j in range(min(5, 32 - t))) for t in range(32)] for row in X])
     assert np.allclose(X @ TARGETS["exp/causal/signed"].matrix.T, convolve(rho, past))
@@ -42,18 +42,18 @@ def test_mixing_filters_the_input():
 
 def test_altered_kernel_of_an_exponential_is_only_rescaled():
     """Eqs. (96) to (98): Σ_j θ(j) e^-(s+j) = e^-s Σ_j θ(j) e^-j."""
-    theta = linear.draw_filter("positive", 0)
+    theta = targets.draw_filter("positive", 0)
     kernel = TARGETS["exp/altered-kernel/positive"].matrix[:, 0]
     assert np.allclose(kernel / np.exp(-np.arange(32)), (theta * np.exp(-np.arange(5))).sum())
 
 
 def test_positive_filter_has_norm_one():
-    theta = linear.draw_filter("positive", 3)
+    theta = targets.draw_filter("positive", 3)
     assert (theta > 0).all() and theta.sum() == pytest.approx(1)
 
 
 def test_saved_targets_come_back(tmp_path):
-    linear.save(tmp_path / "t.npz", list(TARGETS.values()))
-    back = linear.load(tmp_path / "t.npz")
-    assert [t.name for t in back] == linear.NAMES
+    targets.save(tmp_path / "t.npz", list(TARGETS.values()))
+    back = targets.load(tmp_path / "t.npz")
+    assert [t.name for t in back] == targets.NAMES
     assert all(np.array_equal(a.matrix, TARGETS[a.name].matrix) and a.table == TARGETS[a.name].table for a in back)

@@ -1,36 +1,37 @@
+"""Training on linear targets: exact errors, floors that hold, curves and rows of the tables."""
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from attnrate.core.params import Group
+from attnrate.linear import targets, train
 from attnrate.linear.floors import floor
 from attnrate.small.transformer import Transformer
-from attnrate.linear import targets as linear
-from attnrate.linear import train as training
 
-TARGETS = {t.name: t for t in linear.make_all(32, kernel_seed=0, filter_seed=0)}
+TARGETS = {t.name: t for t in targets.make_all(32, kernel_seed=0, filter_seed=0)}
 
 
 def test_population_error_of_the_best_kernel_is_the_floor():
     names = ["exp/exchange", "exp/roll", "uniform/literal/signed"]
     matrices = torch.tensor(np.stack([TARGETS[n].matrix for n in names]))
     best = torch.tensor(np.stack([floor(TARGETS[n].matrix).kernel for n in names]))
-    found = training.population_mse(best, torch.zeros_like(best), matrices)
+    found = train.population_mse(best, torch.zeros_like(best), matrices)
     assert found.numpy() == pytest.approx([floor(TARGETS[n].matrix).mse for n in names])
 
 
 def test_population_error_is_the_error_on_samples():
-    model, mse, _ = training.train_rnn(
-        [TARGETS["exp/roll"]], [0], recipe="samples", bias=True, steps=3, lr=1e-3, batch=4
-    )
+    model, mse, _ = train.train_rnn([TARGETS["exp/roll"]], [0], recipe="samples", bias=True, steps=3, lr=1e-3, batch=4)
     x = torch.rand(20000, 32, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        sampled = (model(x) - x @ training.stacked([TARGETS["exp/roll"]]).mT).square().mean().item()
+        sampled = (model(x) - x @ train.stacked([TARGETS["exp/roll"]]).mT).square().mean().item()
     assert sampled == pytest.approx(mse[0], rel=0.03)
 
 
 def test_rnn_learns_a_causal_kernel_and_never_beats_its_floor():
     names = ["exp/original", "exp/roll"]
-    _, mse, history = training.train_rnn(
+    _, mse, history = train.train_rnn(
         [TARGETS[n] for n in names], [0, 0], recipe="population", bias=True, steps=300, lr=1e-3, batch=1
     )
     assert mse[0] < 0.05 * history[0].iloc[0]
@@ -39,7 +40,7 @@ def test_rnn_learns_a_causal_kernel_and_never_beats_its_floor():
 
 def test_learned_filter_starts_as_the_identity_and_is_causal():
     inner = Transformer([2], [0], n=8, width=8, positions=(32, 8))
-    model = training.Filtered(inner)
+    model = train.Filtered(inner)
     x = torch.rand(3, 32, 1)
     assert torch.allclose(model(x), inner(x), atol=1e-6)
     with torch.no_grad():
@@ -50,10 +51,40 @@ def test_learned_filter_starts_as_the_identity_and_is_causal():
 
 def test_training_improves_on_a_constant_and_dead_runs_are_flagged():
     target = TARGETS["exp/original"]
-    model, history = training.train_transformer(
-        [target], [0], 4, recipe="centred", n=16, width=32, steps=150, lr=3e-3, warmup=10, batch=16, gain=3.0
-    )
-    mse = training.fresh_mse(model, [target], 512, 1)[0]
+    recipe, budget = Group(lr=3e-3, warmup=10, gain=3.0), Group(steps=150, batch=16)
+    model, history = train.train_transformer([target], [0], 4, "centred", recipe, Group(n=16, width=32), budget)
+    mse = train.fresh_mse(model, [target], 512, 1)[0]
     assert mse < history[0].iloc[0]
-    assert not training.result_row(target, "transformer", "centred", 0, 1e-3)["dead"]
-    assert training.result_row(target, "transformer", "centred", 0, 0.0985)["dead"]  # the variance of y is 0.0988
+    assert not train.result_row(target, "transformer", "centred", 0, 1e-3)["dead"]
+    assert train.result_row(target, "transformer", "centred", 0, 0.0985)["dead"]  # the variance of y is 0.0988
+
+
+def test_each_recipe_starts_as_it_says():
+    """plain: PyTorch's start, raw outputs, no warm-up; the others centre outputs and enlarge W_Q and W_K."""
+    target, size, budget = TARGETS["exp/causal/signed"], Group(n=8, width=8), Group(steps=1, batch=4)
+    default = Transformer([2], [5], n=8, width=8, positions=(32, 8))
+    for name, recipe in (
+        ("plain", Group(lr=0.0)),
+        ("centred", Group(lr=0.0, warmup=1, gain=3.0)),
+        ("learned-filter", Group(lr=0.0, warmup=1, gain=3.0)),
+    ):
+        model, _ = train.train_transformer([target], [5], 2, name, recipe, size, budget)
+        assert isinstance(model, train.Filtered) == (name == "learned-filter")
+        inner = getattr(model, "inner", model)
+        assert torch.equal(inner.W_Q, default.W_Q * (1 if name == "plain" else 3))
+        assert (inner.shift.item(), inner.scale.item()) == (0, 1) if name == "plain" else inner.shift.item() != 0
+
+
+def test_the_history_of_a_stack_becomes_a_curve_for_each_cell():
+    history = pd.DataFrame({0: [4.0, 2.0], 1: [5.0, 1.0]}, index=pd.Index([10, 20], name="step"))
+    cells = [(TARGETS["exp/roll"], 3), (TARGETS["uniform/exchange"], 4)]
+    one, two = train.curves(history, cells, "transformer", "centred")
+    assert one.to_dict("list") == {
+        "step": [10, 20],
+        "target": ["exp/roll"] * 2,
+        "model": ["transformer"] * 2,
+        "recipe": ["centred"] * 2,
+        "seed": [3, 3],
+        "mse": [4.0, 2.0],
+    }
+    assert two.mse.tolist() == [5.0, 1.0] and set(two.target) == {"uniform/exchange"} and set(two.seed) == {4}

@@ -1,4 +1,4 @@
-"""The smoke profile's ViT trainings over real Dask workers, one of them killed; a stage that fails; a missing resource."""
+"""The smoke profile's ViT trainings over real Dask workers, one of them killed; a failing stage; a missing resource."""
 
 import json
 import os
@@ -16,9 +16,10 @@ from tests import pipeline
 from tests.conftest import Workspace
 from tests.robustness.undisturbed import smoke
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
 CLUSTER = ("python", "-m", "attnrate.ops.cluster")
 COMMAND = "--wait-for-lock repro --single-item "
-STAGES = {"validate", "download_cifar10", "train_vit@qk-1", "train_vit@qk-2"}
+STAGES = {"validate", "vit_images", "vit_sweep@qk-1", "vit_sweep@qk-2"}
 
 
 def outs(space: Workspace, stages: set[str]) -> dict[str, bytes]:
@@ -34,7 +35,7 @@ def outs(space: Workspace, stages: set[str]) -> dict[str, bytes]:
 @pytest.fixture
 def spaces(tmp_path):
     """Two copies of the tree whose sweep trains for some seconds."""
-    return [smoke(tmp_path / name, {"vit": {"epochs": 100}}) for name in ("cluster", "repro")]
+    return [smoke(tmp_path / name, {"vit": {"train": {"epochs": 100}}}) for name in ("cluster", "repro")]
 
 
 def find(space, *words: str) -> psutil.Process:
@@ -50,7 +51,7 @@ def find(space, *words: str) -> psutil.Process:
 def test_a_killed_worker_changes_no_byte(spaces):
     space, plain = spaces
     driver = subprocess.Popen(
-        [sys.executable, *CLUSTER[1:], "--workers", "3", "train_vit"],
+        [sys.executable, *CLUSTER[1:], "--workers", "3", "vit_sweep"],
         cwd=space.path,
         env=space.env,
         text=True,
@@ -58,34 +59,32 @@ def test_a_killed_worker_changes_no_byte(spaces):
         stderr=subprocess.STDOUT,
     )
     end = time.monotonic() + 120
-    while not list(space.path.glob(".scratch/checkpoints/train_vit-qk-mh1-*/*.safetensors")):
+    while not list(space.path.glob(".scratch/checkpoints/vit_sweep-qk-1-*/*.safetensors")):
         assert driver.poll() is None and time.monotonic() < end, driver.stdout.read()
         time.sleep(0.02)
-    stage = find(space, "stages/train_vit.py", "--mh", "1")
+    stage = find(space, "stages/vit_sweep.py", "qk", "1")
     above = stage.parents()
     table = json.loads((space.path / ".dvc/tmp/rwlock").read_text())
-    assert any(entry["cmd"].endswith(COMMAND + "train_vit@qk-1") for entry in table["write"].values())
+    assert any(entry["cmd"].endswith(COMMAND + "vit_sweep@qk-1") for entry in table["write"].values())
     worker = above[next(i for i, p in enumerate(above) if "leash.py" in " ".join(p.cmdline())) + 1]
     worker.kill()
     stage.wait(5)  # it does not outlive its worker
     output, _ = driver.communicate(timeout=120)
     assert driver.returncode == 0, output
-    assert "train_vit@qk-1: started again, its worker was lost" in output and output.count("started again") == 1
+    assert "vit_sweep@qk-1: started again, its worker was lost" in output and output.count("started again") == 1
     assert all(f"{name}: done in" in output for name in STAGES) and "4 stages run, 0 up to date" in output
 
-    assert "Running stage" not in space.ok("dvc", "repro", "train_vit")
-    plain.ok("dvc", "repro", "train_vit")
+    assert "Running stage" not in space.ok("dvc", "repro", "vit_sweep")
+    plain.ok("dvc", "repro", "vit_sweep")
     ours, theirs = outs(space, STAGES), outs(plain, STAGES)
     assert len(ours) > 2 * len(STAGES) and ours == theirs
-    assert "0 stages run, 4 up to date" in space.ok(*CLUSTER, "--workers", "1", "train_vit")
+    assert "0 stages run, 4 up to date" in space.ok(*CLUSTER, "--workers", "1", "vit_sweep")
 
 
 @pytest.mark.slow
 def test_a_failing_stage_stops_what_depends_on_it_alone(tmp_path):
     space = smoke(tmp_path / "space", {})
-    space.edit(
-        "stages/linear_targets.py", "def main(cfg, args):\n", "def main(cfg, args):\n    raise SystemExit('no!')\n"
-    )
+    space.edit("stages/linear_targets.py", "def main(p, to):\n", "def main(p, to):\n    raise SystemExit('no!')\n")
     code, output = space.run(*CLUSTER, "--workers", "2", "linear_rnn", "equivariance")
     assert code == 1 and "no!" in output and "Traceback" not in output
     assert "equivariance: done in" in output and "linear_rnn: started" not in output
@@ -99,14 +98,14 @@ def test_a_resource_that_no_worker_offers_is_named(tmp_path, capsys):
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0", resources={"CPU": 1}) as local,
         Client(local) as client,
     ):
-        run = cluster.Run(client, tmp_path, {}, "paper", allow_missing=False, patience=0)
+        run = cluster.Run(client, tmp_path, {}, {"vit_sweep@qk-1"}, allow_missing=False, patience=0)
         run.running = {
             client.submit(int, resources={"CPU": 1}): "vit_table",
-            client.submit(abs, 1, resources={"GPU": 1}): "train_vit@qk-1",
+            client.submit(abs, 1, resources={"GPU": 1}): "vit_sweep@qk-1",
         }
         run.check_resources()
-        assert list(run.running.values()) == ["vit_table"] and run.failed == ["train_vit@qk-1"]
-    assert "train_vit@qk-1: needs GPU, which none of 1 workers offered" in capsys.readouterr().out
+        assert list(run.running.values()) == ["vit_table"] and run.failed == ["vit_sweep@qk-1"]
+    assert "vit_sweep@qk-1: needs GPU, which none of 1 workers offered" in capsys.readouterr().out
 
 
 def test_only_what_a_lost_worker_left_in_dvcs_table_is_removed(workspace):
@@ -130,16 +129,19 @@ def test_an_unknown_stage_is_named(workspace, monkeypatch):
         cluster.main(["nonsense"])
 
 
-@pytest.mark.parametrize(
-    "name, profile, resource",
-    [
-        ("train_vit@qk-1", "paper", "GPU"),
-        ("translate", "paper", "GPU"),
-        ("train_vit@qk-1", "laptop", "CPU"),
-        ("rates_train@paper", "paper", "CPU"),
-        ("spectra_vit@qk-1", "paper", "GPU"),
-        ("vit_table", "paper", "CPU"),
-    ],
-)
-def test_only_large_trainings_of_the_paper_profile_ask_for_a_gpu(name, profile, resource):
-    assert cluster.need(name, profile) == resource
+def test_what_meta_says_asks_for_a_gpu_in_the_paper_profile_alone(workspace, monkeypatch):
+    monkeypatch.chdir(workspace.path)
+    stages = pipeline.stages(workspace.path)
+    upstream, gpu = cluster.plan(workspace.path, [], "paper")
+    assert set(upstream) == {s.name for s in stages} and gpu == {s.name for s in stages if s.meta.get("gpu")}
+    assert {"vit_sweep@qk-1", "translation_bleu"} <= gpu and not {"rates_train@paper", "vit_table"} & gpu
+    assert cluster.plan(workspace.path, [], "laptop") == (upstream, set())
+    run = cluster.Run(None, workspace.path, upstream, gpu, allow_missing=False, patience=0)
+    assert (run.need("vit_main"), run.need("vit_table")) == ("GPU", "CPU")
+
+
+def test_a_target_brings_what_it_needs_and_no_more(workspace, monkeypatch):
+    monkeypatch.chdir(workspace.path)
+    upstream, _ = cluster.plan(workspace.path, ["vit_sweep"], "smoke")
+    assert {name.partition("@")[0] for name in upstream} == {"validate", "vit_images", "vit_sweep"}
+    assert upstream["vit_sweep@qk-1"] == {"vit_images"} and upstream["validate"] == set()

@@ -1,86 +1,120 @@
-"""README.md says what the committed results say."""
+"""README.md and docs/ say what the committed results say."""
 
 import json
 import re
+import shutil
 import subprocess
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from attnrate.core.errors import UserError
 from attnrate.ops import costs, readme
+from attnrate.report.claims.ledger import read_criteria
+from attnrate.report.table1 import PAPER as ACCURACY
+from attnrate.report.table_translation import PAPER as BLEU
+from attnrate.report.tables_linear import PAPER as ERRORS
 from tests import pipeline
 from tests.conftest import ROOT
 
-MARKED = {name: f"<!-- {name}:begin --><!-- {name}:end -->" for name in ("costs", "ratios", "dag")}
-TEXT = "top\n<!-- results:begin -->\nold\n<!-- results:end -->\nmiddle\n" + "\n".join(MARKED.values()) + "\nend\n"
-COSTS = "| stage | seconds | peak memory (GB) |\n|---|---:|---:|\n" + "".join(
-    f"| {stage} | 60.0 | 1.50 |\n"
-    for stage in ("rates_train@paper", "linear_rnn", "gallery_table", "train_vit@qk-1", "translate", "page")
-)
-ROW = {
-    "id": "a",
-    "ref": "eq. (1)",
-    "claim": "|x| grows",
-    "criterion": "c",
-    "measured": "1.5 (α = 2)",
-    "spread": "none",
-    "n": 4,
-    "data": "d",
-    "profile": "laptop",
-    "verdict": "partly",
-    "why": "So.",
-    "command": "dvc repro a",
-}
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
+FINDING = {"measured": "|x| = 1.5", "spread": "none", "n": 4, "profile": "laptop", "verdict": "partly", "why": "So."}
+CLAIMS = [{"id": i, **c, **FINDING} for i, c in read_criteria().items()]
+RUNS = {"machines": [{}], "stages": {"fig1": {"seconds": 60.0, "peak_gb": 1.5, "on": 0, "outs": "1"}}}
+SOURCES = ("dvc.yaml", "params.yaml", ".dvc/config", "profiles/smoke.yaml", "profiles/paper.yaml")
 
 
-def test_parts_are_replaced_and_the_rest_is_kept():
-    parts = {"results": readme.results([ROW, ROW | {"verdict": "reproduced", "measured": ""}]), "dag": "graph \\1"}
-    new = readme.render(TEXT, parts)
-    assert new.startswith("top\n<!-- results:begin -->\n2 claims, laptop profile: 1 reproduced, 1 partly.\n")
-    assert "old" not in new and "\nmiddle\n" in new and MARKED["costs"] in new
-    assert new.endswith("<!-- dag:begin -->\ngraph \\1\n<!-- dag:end -->\nend\n")
-    assert readme.render(new, {"dag": "g"}) == readme.render(readme.render(TEXT, parts), {"dag": "g"})
+def part(text: str, name: str) -> str:
+    return re.search(f"<!-- {name}:begin -->\n(.*?)\n<!-- {name}:end -->", text, re.DOTALL)[1]
 
 
-def test_a_row_has_claim_value_verdict_and_command():
-    *_, row = readme.results([ROW]).splitlines()
-    assert row == r"| \|x\| grows (eq. (1)) | 1.5 (α = 2)<br>(none; n = 4) | **partly** | `dvc repro a` |"
+def test_every_claim_belongs_to_one_row():
+    named = Counter(i for row in readme.ROWS for i in (*row.leads.values(), *row.others))
+    assert named == Counter(list(read_criteria()))
 
 
-@pytest.mark.parametrize("text", ["", TEXT + TEXT, TEXT.replace("dag:end", "dag:fin")])
+def test_the_rows_name_stages_and_the_papers_own_numbers():
+    stages = {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}
+    assert {row.stage for row in readme.ROWS} <= stages
+    known = {
+        "Table 1": {*ACCURACY.values(), *BLEU.values()},
+        "Table 2": {e for (table, what, _), pair in ERRORS.items() if (table, what) == (2, "ordering") for e in pair},
+        "Table 3": {e for (table, *_), pair in ERRORS.items() if table == 3 for e in pair},
+    }
+    for row in (r for r in readme.ROWS if r.name in known):
+        found = set(map(float, re.findall(r"\d+\.\d+(?:e-\d+)?", row.paper)))
+        assert found == known[row.name], row.name
+
+
+def test_a_row_has_our_numbers_the_papers_and_its_verdicts():
+    other = [c | {"verdict": "reproduced", "measured": "7"} if c["id"] == "recipe" else c for c in CLAIMS]
+    text = readme.results(other)
+    line = next(line for line in text.splitlines() if line.startswith("| Figure 1 "))
+    assert "1 reproduced, 4 partly" in line and r"\|x\| = 1.5" in line and readme.ROWS[0].paper in line
+    assert "`dvc repro fig1`" in line and f"{len(CLAIMS)} claims, laptop profile" in text
+
+
+def test_the_ledger_has_every_claim_with_value_verdict_and_command():
+    lines = readme.ledger(CLAIMS).splitlines()
+    for c in CLAIMS:
+        (line,) = (line for line in lines if c["claim"] in line)
+        assert "**partly**" in line and "(none; n = 4)" in line and f"`{c['command']}`" in line
+
+
+@pytest.mark.parametrize("text", ["", "<!-- a:begin -->", "<!-- a:begin --><!-- a:end -->" * 2])
 def test_missing_or_repeated_markers_are_told(text):
-    with pytest.raises(UserError, match="should hold <!-- "):
-        readme.render(text, {"dag": "g"})
+    with pytest.raises(UserError, match=r"page\.md should hold <!-- a:begin -->"):
+        readme.fill("page.md", text, {"a": "x"})
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
-    """A README and results of its own, with a drawing that costs nothing."""
-    monkeypatch.setattr(readme, "drawing", lambda root: "graph")
-    for name, text in (
-        ("README.md", TEXT),
-        ("reports/claims.json", json.dumps([ROW])),
-        ("reports/costs.md", COSTS),
-        ("benchmarks/results.md", "| ratio |\n"),
-    ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+def tree(in_scratch):
+    """Pages and results of their own, and the project's pipeline."""
+    marks = {"README.md": ("results", "costs"), "docs/ledger.md": ("ledger",), "docs/performance.md": ("ratios",)}
+    marks |= {"docs/dag.md": ("dag",), "docs/profiles.md": ("profiles",)}
+    pages = {page: "".join(f"<!-- {n}:begin -->old<!-- {n}:end -->\n" for n in names) for page, names in marks.items()}
+    content = {"reports/claims.json": json.dumps(CLAIMS), "reports/runs.json": json.dumps(RUNS)}
+    for name, text in (content | pages | {"benchmarks/results.md": r"| \1 ratio |"}).items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(f"top\n{text}end\n" if name in pages else text)
+    for name in SOURCES:
+        Path(name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, name)
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    return marks
 
 
-def test_a_second_call_changes_nothing(tree):
+def test_every_page_is_filled_and_the_rest_is_kept(tree):
     readme.main()
-    text = (tree / "README.md").read_text()
-    assert "1 claims, laptop profile" in text and "\n| ratio |\n" in text and "\ngraph\n" in text
-    assert "| Tables 2 and 3 | 1.0 | 1.5 |" in text and "| **all** | **6** | **1.5** |" in text
+    texts = {page: Path(page).read_text() for page in tree}
+    for page, names in tree.items():
+        assert texts[page].startswith("top\n") and texts[page].endswith("\nend\n") and "old<!--" not in texts[page]
+        assert all(part(texts[page], name) for name in names)
+    assert part(texts["docs/performance.md"], "ratios") == r"| \1 ratio |"
+    assert "| Figure 1 | 1 | 1.0 | 1.5 |" in part(texts["README.md"], "costs")
+    assert "`profile` | laptop | smoke | paper" in part(texts["docs/profiles.md"], "profiles")
     readme.main()
-    assert (tree / "README.md").read_text() == text
+    assert {page: Path(page).read_text() for page in tree} == texts
 
 
-def test_missing_claims_are_told_in_one_line(tree):
-    (tree / "reports/claims.json").unlink()
-    with pytest.raises(SystemExit, match=r"^claims\.json is missing"):
+@pytest.mark.parametrize("name", ["reports/claims.json", "reports/runs.json", "docs/dag.md"])
+def test_a_missing_file_is_told_in_one_line_and_nothing_is_written(tree, name):
+    Path(name).unlink()
+    with pytest.raises(SystemExit, match=f"^{name} is missing"):
         readme.main()
+    assert "old<!--" in Path("README.md").read_text()
+
+
+def test_the_drawing_has_every_branch_and_every_stage(tree):
+    text = readme.drawing()
+    nodes = dict(re.findall(r'(node\d+)\["(.*?)"\]', text))
+    counted = sum(int(re.search(r"(\d+) stages", label)[1]) if "<br>" in label else 1 for label in nodes.values())
+    assert len(nodes) <= 12 and counted == len(pipeline.stages(ROOT))
+    assert {label.split("<br>")[0] for label in nodes.values()} == {*costs.branches().values(), *readme.ALONE}
+    edges = {(nodes[a], nodes[b]) for a, b in re.findall(r"(node\d+) --> (node\d+)", text)}
+    assert ("claims", "page") in edges and ("validate", "page") not in edges  # direct ones alone
+    assert not any(end == "validate" for _, end in edges) and not any(start == "page" for start, _ in edges)
 
 
 def committed(name: str) -> str:
@@ -90,30 +124,12 @@ def committed(name: str) -> str:
     return done.stdout.decode()
 
 
-def test_the_committed_tables_are_those_of_the_committed_results():
-    text, rows = committed("README.md"), json.loads(committed("reports/claims.json"))
-    parts = {
-        "results": readme.results(rows),
-        "costs": costs.branches(committed("reports/costs.md")),
-        "ratios": committed("benchmarks/results.md").strip(),
-    }
-    assert readme.render(text, parts) == text, "run `make readme` and commit"
-
-
-def test_every_stage_belongs_to_one_branch_of_the_costs():
-    for stage in {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}:
-        assert sum(bool(re.fullmatch(pattern, stage)) for pattern in costs.BRANCHES.values()) == 1, stage
-
-
-def test_the_committed_drawing_is_that_of_the_committed_pipeline(tmp_path):
-    text = committed("README.md")
-    for name in ("dvc.yaml", "params.yaml", ".dvc/config"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(committed(name))
-    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    dag = readme.drawing(tmp_path)
-    assert dag.startswith("```mermaid\n") and '["validate"]' in dag
-    assert readme.fill(text, "dag", dag) == text, "run `make readme` and commit"
+def test_the_committed_pages_are_those_of_the_committed_results(tree):
+    for name in (*SOURCES, *tree, "reports/claims.json", "reports/runs.json", "benchmarks/results.md"):
+        Path(name).write_text(committed(name))
+    readme.main()
+    for page in tree:
+        assert Path(page).read_text() == committed(page), "run `make readme` and commit"
 
 
 def test_every_link_of_the_readme_leads_to_a_committed_file():
@@ -126,11 +142,9 @@ def test_every_link_of_the_readme_leads_to_a_committed_file():
     assert links and [link for link in links if not any(f == link or f.startswith(f"{link}/") for f in files)] == []
 
 
-def test_stages_and_parameters_named_in_the_readme_exist():
+def test_stages_and_targets_named_in_the_readme_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    stages = {s.name.split("@")[0] for s in pipeline.stages(ROOT)}
-    outside = re.sub(r"<!-- (\w+):begin -->.*?<!-- \1:end -->", "", text, flags=re.DOTALL)
-    assert set(re.findall(r"dvc repro (\w+)", outside)) <= stages
-    assert "source .venv/bin/activate" in text
-    for target in re.findall(r"^    make (\w+)", text, re.MULTILINE):
-        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"dvc repro (\w+)", text)) <= {s.name.split("@")[0] for s in pipeline.stages(ROOT)}
+    targets = re.findall(r"^    make (\w+)", text, re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets and all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)

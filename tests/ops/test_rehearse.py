@@ -1,25 +1,23 @@
 """The rehearsal keeps the paper's sizes and shortens everything else."""
 
+from attnrate.core import params
 from attnrate.ops import rehearse
-from attnrate.schemas import check as config
+from attnrate.ops.profile import overlay
 from tests.conftest import ROOT
-
-SIZES = {
-    "rates": ("n", "width", "tau", "terms"),
-    "linear": ("n", "width", "tau"),
-    "gallery": ("n", "width"),
-    "vit": ("image_size", "patch", "width", "depth", "heads", "mlp_ratio", "main_mh", "readings"),
-    "translation": ("width", "depth", "heads", "ff", "vocabulary", "max_tokens"),
-}
 
 
 def test_the_rehearsal_has_the_papers_sizes_and_two_steps():
-    found = rehearse.rehearsal(ROOT)
-    paper = config.read(ROOT / "profiles" / "paper.yaml")
-    base = config.read(ROOT / "params.yaml")
-    for section, keys in SIZES.items():
-        for key in keys:
-            assert found[section][key] == paper[section].get(key, base[section][key]), f"{section}.{key}"
-    assert found["rates"]["steps"] == found["linear"]["steps"] == found["vit"]["max_steps"] == 2
-    assert found["translation"]["max_steps"] == 2
-    assert (found["vit"]["data"], found["translation"]["corpus"]) == ("toy", "toy")  # no network
+    found, path = rehearse.rehearsal(ROOT), ROOT / "profiles" / "paper.yaml"
+    paper = overlay(params.read(ROOT / "params.yaml"), params.read(path), path)
+    for experiment in ("rates", "linear", "examples", "vit", "translation"):
+        assert found[experiment]["model"] == paper[experiment]["model"], experiment
+    for experiment, group, key in (
+        *(("rates", "target", key) for key in ("tau", "terms")),
+        *(("vit", "grid", "readings"), ("vit", "main", "mh"), ("linear", "target", "tau")),
+        *(("translation", "tokens", key) for key in ("vocabulary", "max_tokens")),
+    ):
+        assert found[experiment][group][key] == paper[experiment][group][key], f"{experiment}.{group}.{key}"
+    assert [found[e]["train"]["steps"] for e in ("rates", "linear")] == [2, 2]
+    assert [found[e]["train"]["max_steps"] for e in ("vit", "translation")] == [2, 2]
+    assert {task["steps"] for task in found["examples"]["tasks"].values()} == {2}
+    assert (found["vit"]["data"]["name"], found["translation"]["data"]["corpus"]) == ("toy", "toy")  # no network

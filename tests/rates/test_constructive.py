@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from attnrate.rates.constructive import FIT_GRID, build, fourier
 from attnrate.rates import pod
-from attnrate.rates.train import predict
+from attnrate.rates.constructive import FIT_GRID, build, errors, fourier
+from attnrate.small.transformer import predict
 
 GRID = np.linspace(0, 1, FIT_GRID)
 
 
 def network(target, mh, **shape):
     rank = min(mh, len(target.sigma))
-    return build(
-        mh, pod.phi(np.arange(1, rank + 1), GRID), None, target.sigma[:rank], **{"n": 32, "width": 128} | shape
-    )
+    shape = {"n": 32, "width": 128} | shape
+    return build(mh, pod.phi(np.arange(1, rank + 1), GRID), None, target.sigma[:rank], **shape)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +32,15 @@ def test_a_finite_rank_is_reached_at_mh_equal_r_and_not_before(target):
     mse = [((predict(network(target, mh), target.x)[0] - target.y) ** 2).mean() for mh in (5, 6, 12)]
     assert mse[0] > 1e-5 > 1e-7 > mse[1]
     assert mse[2] == pytest.approx(mse[1], rel=1e-3)  # further rows of W_Q and W_K are zero
+
+
+def test_the_measured_errors_are_those_of_that_network(target):
+    for mh in (3, 9):
+        found = errors(target, mh, n=32, width=128)
+        error = predict(network(target, mh), target.x)[0] - target.y
+        assert (found["alpha"], found["rank"], found["mh"]) == (1.5, 6, mh)
+        assert found["mse"] == pytest.approx((error**2).mean())
+        assert found["l1"] == pytest.approx(sum(np.abs(error[:, t]).mean() for t in range(16)))
 
 
 def test_separate_bases_give_the_same_coupling(target):

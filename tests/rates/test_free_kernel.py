@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from attnrate.core.params import Group
+from attnrate.rates import free_kernel, pod
 from attnrate.rates.constructive import fourier
-from attnrate.rates import pod
-from attnrate.rates import free_kernel
 
 MODES = 6
 OPTIONS = {"modes": MODES, "batch": 32, "lr": 3e-3}
@@ -48,6 +48,16 @@ def test_a_cell_does_not_depend_on_its_neighbours(target):
     together = free_kernel.optimise(target, start, [5], steps=20, **OPTIONS)
     alone = free_kernel.optimise(target, {(1, 0): start[1, 0]}, [5], steps=20, **OPTIONS)
     assert together[1, 0][0] == pytest.approx(alone[1, 0][0], abs=1e-5)
+
+
+def test_errors_cover_the_heads_that_n_allows_and_are_exact_from_the_rank_on(target):
+    """n ≥ 2 m_h + 1; below the rank the optimised kernel, fitted by a network, beats the truncation."""
+    own = Group(mh=[2, 5, 7, 8], seeds=[0, 3], steps=150, **OPTIONS)
+    rows = free_kernel.errors(target, own, Group(n=15, width=128))
+    assert [(r["mh"], r["seed"]) for r in rows] == [(mh, seed) for mh in (2, 5, 7) for seed in (0, 3)]
+    for row in rows:
+        limit = 0.75 * ((target.truncated(2) - target.y) ** 2).mean() if row["mh"] == 2 else 1e-6
+        assert row["mse"] < limit and (row["alpha"], row["rank"]) == (1.5, 5)
 
 
 def test_no_cells_need_no_training(target):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attnrate.core.params import Group
 from attnrate.rates import pod
 
 x_q, w_q = np.polynomial.legendre.leggauss(128)
@@ -98,12 +99,26 @@ def test_targets_of_one_seed_share_their_inputs():
     assert a.x.min() >= 0 and a.x.max() < 1
 
 
+def test_a_grid_is_made_of_every_pair():
+    sizes = {"terms": 4, "tau": 3, "eval_size": 5, "eval_seed": 0}
+    made = list(pod.make_grid(**Group(alphas=[0.55, 2.0], ranks=[2, "inf"], **sizes)))
+    assert [t.name for t in made] == ["alpha0.55_rank2", "alpha0.55_rankinf", "alpha2_rank2", "alpha2_rankinf"]
+    one = pod.make(2.0, 2, terms=4, tau=3, size=5, seed=0)
+    assert np.array_equal(made[2].x, one.x) and np.array_equal(made[2].y, one.y)
+
+
+def test_a_target_on_given_inputs_is_the_target():
+    made = pod.make(1.5, 3, terms=9, tau=4, size=6, seed=0)
+    again = pod.of_rank(1.5, 3, made.x.astype(float))
+    assert np.array_equal(again.sigma, made.sigma) and again.y == pytest.approx(made.y, abs=1e-6)
+
+
 def test_a_folder_gives_the_asked_grid_and_nothing_else(tmp_path):
     for alpha in (0.55, 1.0, 2.0):
         for rank in (2, "inf"):
             t = pod.make(alpha, rank, terms=4, tau=3, size=5, seed=0)
             t.save(tmp_path / f"{t.name}.npz")
-    found = pod.load_grid(tmp_path, [2.0, 0.55], ["inf"])
+    found = pod.load_grid(tmp_path, Group(alphas=[2.0, 0.55], ranks=["inf"]))
     assert [(t.alpha, t.rank) for t in found] == [(2.0, "inf"), (0.55, "inf")]
     fresh = pod.make(2.0, "inf", terms=4, tau=3, size=5, seed=0)
     for name in ("sigma", "x", "y"):

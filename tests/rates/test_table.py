@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from attnrate.rates import table as rates, theory
-from attnrate.rates.pod import singular_values
+from attnrate.rates import table as rates
+from attnrate.rates import theory
+from attnrate.rates.pod import make, singular_values
 
 HEADS = (1, 2, 4, 8)
 
@@ -83,6 +84,18 @@ def test_slopes_use_the_median_of_the_seeds_and_rank_infinity_only():
     pod = frame(lambda m, _: m**-1.0).assign(mse_without_diagonal=1.0, tail_sum=1.0)
     found = rates.slopes(table_of(paper=pd.concat([outlier, other])), pod).set_index("estimator")
     assert found.slope["paper"] == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("mh", [1, 3, 5])
+def test_the_truncation_is_measured_with_and_without_the_diagonal(mh):
+    """From m_h = r on both errors and the tail sum vanish; before, none does."""
+    target = make(1.0, 3, terms=9, tau=8, size=32, seed=0)
+    row = rates.truncation(target, mh)
+    errors = [row["mse"], row["mse_without_diagonal"], row["tail_sum"]]
+    assert all(e < 1e-12 for e in errors) if mh >= 3 else all(e > 1e-4 for e in errors)
+    assert row["tail_sum"] == pytest.approx(sum(i**-2.0 for i in range(mh + 1, 4)))
+    assert row["mse_to_copy"] == pytest.approx(((target.x - target.y) ** 2).mean())
+    assert (row["alpha"], row["rank"], row["mh"]) == (1.0, 3, mh)
 
 
 def test_two_head_sizes_make_no_slope():

@@ -4,18 +4,24 @@ import numpy as np
 import pytest
 import torch
 
-from attnrate.small.transformer import Transformer
-from attnrate.rates import pod
-from attnrate.rates import train as rates
+from attnrate.core.params import Group
+from attnrate.rates import pod, train
+from attnrate.small.transformer import Transformer, predict
 
 TAU = 8
 TARGETS = [pod.make(a, r, terms=5, tau=TAU, size=64, seed=0) for a, r in ((1.0, 2), (2.0, "inf"))]
-SIZES = {"n": 8, "width": 16, "batch": 8, "grid": 16, "queries": 2, "label": "test"}
-TRAINED = rates.Recipe(2e-3, "cosine", 5, 4.0)
+MODEL = Group(n=8, width=16)
+TRAINED = Group(lr=2e-3, schedule="cosine", warmup=5, slope=4.0)
+PAPER = Group(lr=1e-30, schedule="constant", warmup=0, slope=None)
+
+
+def fit(cells, recipe, steps):
+    budget = Group(steps=steps, batch=8, grid=16, queries=2)
+    return train.fit(TARGETS, cells, recipe, MODEL, budget, label="test")
 
 
 def sampler(**changes):
-    return rates.Sampler(TARGETS, **{"batch": 32, "grid": 16, "queries": 3, "seed": 0} | changes)
+    return train.Sampler(TARGETS, **{"batch": 32, "grid": 16, "queries": 3, "seed": 0} | changes)
 
 
 def test_samples_carry_the_outputs_of_every_target():
@@ -45,32 +51,24 @@ def test_two_inputs_of_a_sequence_may_meet_but_are_otherwise_independent():
 
 def test_the_robust_recipe_learns_and_its_history_is_in_units_of_the_output():
     target = TARGETS[1]
-    model, history = rates.fit(TARGETS, [(1, 4, 0)], TRAINED, steps=300, **SIZES)
-    mse = ((rates.predict(model, target.x)[0] - target.y) ** 2).mean()
+    model, history = fit([(1, 4, 0)], TRAINED, steps=300)
+    mse = ((predict(model, target.x)[0] - target.y) ** 2).mean()
     assert mse < 0.2 * target.y.var()
     assert 0.3 < history[0].iloc[-1] / mse < 3
 
 
 def test_a_cell_learns_the_same_in_any_stack_that_starts_with_its_seed():
     cells = [(0, 1, 3), (1, 4, 3), (1, 2, 4)]
-    stack, _ = rates.fit(TARGETS, cells, TRAINED, steps=10, **SIZES)
+    stack, _ = fit(cells, TRAINED, steps=10)
     x = TARGETS[0].x
-    together = rates.predict(stack, x)
+    together = predict(stack, x)
     for i in (0, 1):
-        small, _ = rates.fit(TARGETS, [cells[i]], TRAINED, steps=10, **SIZES)
-        assert rates.predict(small, x)[0] == pytest.approx(together[i], abs=1e-4)
+        small, _ = fit([cells[i]], TRAINED, steps=10)
+        assert predict(small, x)[0] == pytest.approx(together[i], abs=1e-4)
     assert np.abs(together[1] - together[2]).max() > 1e-3
 
 
 def test_the_papers_recipe_keeps_the_default_start_and_raw_outputs():
-    model, _ = rates.fit(TARGETS, [(0, 2, 0)], rates.Recipe(1e-30), steps=1, **SIZES)
+    model, _ = fit([(0, 2, 0)], PAPER, steps=1)
     assert model.shift.item() == 0 and model.scale.item() == 1
     assert torch.equal(model.f.weight[0], Transformer([2], [2], n=8, width=16).f.weight[0])
-
-
-def test_predictions_do_not_depend_on_the_chunks():
-    model = Transformer([2, 3], [0, 1], n=8, width=16)
-    x = TARGETS[0].x
-    whole = rates.predict(model, x, chunk=1000)
-    assert whole.shape == (2, *x.shape)
-    assert rates.predict(model, x, chunk=7) == pytest.approx(whole, abs=1e-6)

@@ -1,18 +1,17 @@
 """Verdicts follow the results: a world in which the paper is right, and every way to break it."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from attnrate.rates import table as rates
-from attnrate.report import claims
+from attnrate.rates.table import slopes
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Untestable
 from attnrate.report.claims.rates import EVALUATORS
+from tests.report.common import LIMITS, write
 
-LIMITS = {k: v["limits"] for k, v in claims.read_criteria().items()}
 ALPHAS, RANKS, HEADS = (0.55, 1.0, 1.5, 2.0), ("2", "6", "inf"), (1, 2, 4, 6, 8)
+RATES, WIDTHS, BOUNDS = "rates_table/rates.csv", "rates_constructive/widths.csv", "rates_table/bounds.csv"
+EQUIVARIANCE, MIXING = "equivariance/deviation.json", "mixing_rank/values.json"
 
 
 def ideal():
@@ -29,11 +28,11 @@ def ideal():
     table = pd.DataFrame(rows).astype({"seed": "Int64"})
     width = [{"width": w, "alpha": a, "l1": w**-2.5} for w in (16, 32, 64) for a in ALPHAS]
     return {
-        "rates": table,
-        "rates_width": pd.DataFrame(width),
-        "rates_bounds": table[table.estimator == "constructive"].assign(l1=0.5, literal=1.0, constants=2.0, root=2.0),
-        "equivariance": {"models": 10, "permutations": 20, "without_positions": 1e-13, "with_positions": 1.0},
-        "mixing_rank": {
+        RATES: table,
+        WIDTHS: pd.DataFrame(width),
+        BOUNDS: table[table.estimator == "constructive"].assign(l1=0.5, literal=1.0, constants=2.0, root=2.0),
+        EQUIVARIANCE: {"models": 10, "permutations": 20, "without_positions": 1e-13, "with_positions": 1.0},
+        MIXING: {
             "paper": {"mixed": [1.265, 0.5, 0.4]},
             "quadrature": {"mixed": [1.2622, 0.5, 0.3961, 0.0]},
             "grid_256": {"mixed": [1.265, 0.498, 0.3968]},
@@ -42,111 +41,100 @@ def ideal():
     }
 
 
-def verdict(name, world, folder):
-    table = world["rates"]
+def judged(name, world, folder):
+    table = world[RATES]
     pod = table[table.estimator == "constructive"].assign(mse_without_diagonal=1.0, tail_sum=1.0)
-    files = {"rates_slopes": rates.slopes(table, pod)} | world
-    for key, content in files.items():
-        if isinstance(content, dict):
-            (folder / f"{key}.json").write_text(json.dumps(content))
-        else:
-            content.to_csv(folder / f"{key}.csv", index=False)
+    write(folder, world | {"rates_table/slopes.csv": slopes(table, pod)})
     return EVALUATORS[name](folder, LIMITS[name])
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_in_the_papers_world_every_claim_is_reproduced(name, tmp_path):
-    found = verdict(name, ideal(), tmp_path)
+    found = judged(name, ideal(), tmp_path)
     assert found.verdict == REPRODUCED
     assert found.measured and found.spread and found.n > 0 and found.why.endswith(".")
 
 
-def scale(table, factor, **where):
-    """table with mse multiplied in the rows that `where` selects."""
-    rows = np.logical_and.reduce([table[k].isin(np.atleast_1d(v)) for k, v in where.items()])
-    return table.assign(mse=table.mse * np.where(rows, factor, 1.0))
+def errors(factor, **where):
+    """A world with errors multiplied in the rows that `where` selects."""
 
-
-def rates_with(*args, **where):
-    return lambda w: w | {"rates": scale(w["rates"], *args, **where)}
-
-
-def deep(file, *path, value):
     def change(world):
-        node = world[file]
-        for key in path[:-1]:
-            node = node[key]
-        node[path[-1]] = value
-        return world
+        t = world[RATES]
+        rows = np.logical_and.reduce([t[k].isin(np.atleast_1d(v)) for k, v in where.items()])
+        return world | {RATES: t.assign(mse=t.mse * np.where(rows, factor, 1.0))}
 
     return change
 
 
-def flat(world, alphas=ALPHAS):
+def columns(file, **values):
+    return lambda world: world | {file: world[file].assign(**values)}
+
+
+def entries(file, **values):
+    return lambda world: world | {file: world[file] | values}
+
+
+def only(file, condition):
+    return lambda world: world | {file: world[file].query(condition)}
+
+
+def flat(*alphas):
     """No decay with m_h at r = ∞."""
-    t = world["rates"]
-    rows = (t["rank"] == "inf") & t.alpha.isin(alphas)
-    noise = 1 + 0.01 * np.sin(7.0 * t.mh)  # least squares needs some residual
-    return world | {"rates": t.assign(mse=t.mse.where(~rows, 0.1 * noise))}
+
+    def change(world):
+        t = world[RATES]
+        rows = (t["rank"] == "inf") & t.alpha.isin(alphas)
+        noise = 1 + 0.01 * np.sin(7.0 * t.mh)  # least squares needs some residual
+        return world | {RATES: t.assign(mse=t.mse.where(~rows, 0.1 * noise))}
+
+    return change
 
 
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
-        ("equivariance", deep("equivariance", "without_positions", value=1e-6), PARTLY),
-        (
-            "equivariance",
-            lambda w: deep("equivariance", "with_positions", value=0)(
-                deep("equivariance", "without_positions", value=1)(w)
-            ),
-            NOT,
-        ),
-        ("bound", lambda w: w | {"rates_bounds": w["rates_bounds"].assign(l1=1.5)}, PARTLY),
-        ("bound", lambda w: w | {"rates_bounds": w["rates_bounds"].assign(l1=3.0)}, NOT),
-        (
-            "width",
-            lambda w: (
-                w | {"rates_width": w["rates_width"].assign(l1=lambda d: d.width ** np.where(d.alpha > 1, -1.5, -2.5))}
-            ),
-            PARTLY,
-        ),
-        ("width", lambda w: w | {"rates_width": w["rates_width"].assign(l1=lambda d: d.width**-1.5)}, NOT),
-        ("finite-rank", rates_with(1e3, alpha=2.0, rank="6", mh=8), PARTLY),
-        ("finite-rank", rates_with(1e3, rank=["2", "6"]), NOT),
-        ("rank-order", rates_with(100, rank="6", mh=[4], alpha=ALPHAS), PARTLY),
-        ("rank-order", rates_with(1e-9, rank="inf"), NOT),
-        ("rate-by-alpha", lambda w: flat(w, [0.55, 1.0, 1.5]), PARTLY),
-        ("rate-by-alpha", flat, NOT),
-        ("rate-value", lambda w: flat(w, [0.55]), PARTLY),
-        ("rate-value", flat, NOT),
-        ("recipe", rates_with(10, estimator="paper", mh=[1]), PARTLY),
-        ("recipe", rates_with(10, estimator="paper"), NOT),
-        ("mixing-rank", deep("mixing_rank", "quadrature", "mixed", value=[1.4, 0.5, 0.4, 0]), PARTLY),
-        ("mixing-rank", deep("mixing_rank", "rank", "mixed", value=2), NOT),
+        ("equivariance", entries(EQUIVARIANCE, without_positions=1e-6), PARTLY),
+        ("equivariance", entries(EQUIVARIANCE, without_positions=1, with_positions=0), NOT),
+        ("bound", columns(BOUNDS, l1=1.5), PARTLY),
+        ("bound", columns(BOUNDS, l1=3.0), NOT),
+        ("width", columns(WIDTHS, l1=lambda d: d.width ** np.where(d.alpha > 1, -1.5, -2.5)), PARTLY),
+        ("width", columns(WIDTHS, l1=lambda d: d.width**-1.5), NOT),
+        ("finite-rank", errors(1e3, alpha=2.0, rank="6", mh=8), PARTLY),
+        ("finite-rank", errors(1e3, rank=["2", "6"]), NOT),
+        ("rank-order", errors(100, rank="6", mh=[4], alpha=ALPHAS), PARTLY),
+        ("rank-order", errors(1e-9, rank="inf"), NOT),
+        ("rate-by-alpha", flat(0.55, 1.0, 1.5), PARTLY),
+        ("rate-by-alpha", flat(*ALPHAS), NOT),
+        ("rate-value", flat(0.55), PARTLY),
+        ("rate-value", flat(*ALPHAS), NOT),
+        ("recipe", errors(10, estimator="paper", mh=[1]), PARTLY),
+        ("recipe", errors(10, estimator="paper"), NOT),
+        ("mixing-rank", entries(MIXING, quadrature={"mixed": [1.4, 0.5, 0.4, 0]}), PARTLY),
+        ("mixing-rank", entries(MIXING, rank={"rho": 2, "mixed": 2}), NOT),
     ],
 )
 def test_a_broken_world_is_noticed(name, change, expected, tmp_path):
-    assert verdict(name, change(ideal()), tmp_path).verdict == expected
+    assert judged(name, change(ideal()), tmp_path).verdict == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "keep"),
+    ("name", "change"),
     [
-        ("width", lambda w: w | {"rates_width": w["rates_width"].query("width < 64")}),
-        ("finite-rank", lambda w: w | {"rates": w["rates"][w["rates"]["rank"] == "inf"]}),
-        ("rank-order", lambda w: w | {"rates": w["rates"][w["rates"]["rank"] == "2"]}),
-        ("rate-by-alpha", lambda w: w | {"rates": w["rates"].query("mh < 4")}),
-        ("rate-by-alpha", lambda w: w | {"rates": w["rates"].query("alpha == 2")}),
-        ("rate-value", lambda w: w | {"rates": w["rates"].query("mh < 4")}),
-        ("recipe", lambda w: w | {"rates": w["rates"].query("alpha < 1.5")}),
+        ("width", only(WIDTHS, "width < 64")),
+        ("finite-rank", only(RATES, "rank == 'inf'")),
+        ("rank-order", only(RATES, "rank == '2'")),
+        ("rate-by-alpha", only(RATES, "mh < 4")),
+        ("rate-by-alpha", only(RATES, "alpha == 2")),
+        ("rate-value", only(RATES, "mh < 4")),
+        ("recipe", only(RATES, "alpha < 1.5")),
     ],
 )
-def test_what_the_results_do_not_hold_cannot_be_tested(name, keep, tmp_path):
+def test_what_the_results_do_not_hold_cannot_be_tested(name, change, tmp_path):
     with pytest.raises(Untestable):
-        verdict(name, keep(ideal()), tmp_path)
+        judged(name, change(ideal()), tmp_path)
 
 
 def test_exceptions_are_listed(tmp_path):
-    found = verdict("rank-order", rates_with(100, rank="2", mh=[1], alpha=2.0)(ideal()), tmp_path)
+    found = judged("rank-order", errors(100, rank="2", mh=[1], alpha=2.0)(ideal()), tmp_path)
     assert "(α = 2, m_h = 1)" in found.why and "m_h = 4" not in found.why
     assert found.n == len(ALPHAS) * (3 + 5), "r = 2 and 6 are compared at m_h = 1, 2, 4; 6 and ∞ at every m_h"

@@ -4,18 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from attnrate.examples.runs import MAIN, median_run, runs
-from attnrate.report import claims, fig_examples as fig_gallery, figure
-from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Untestable
+from attnrate.core import params
+from attnrate.examples import tasks
+from attnrate.examples.runs import MAIN, STATED, median_run
+from attnrate.report import fig_examples
 from attnrate.report.claims.examples import EVALUATORS
-from attnrate.examples import tasks as gallery
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Untestable
+from attnrate.report.style import figure
+from tests.conftest import ROOT
+from tests.report.common import LIMITS, same_bytes, write
 
-LIMITS = {k: v["limits"] for k, v in claims.read_criteria().items()}
-VARIANTS = {
-    "nearest": ["plain"],
-    "mass": ["segment-id", "position-only", "untied"],
-    "selection": ["one-hot", "raw-index"],
-}
+VARIANTS = {task: p.variants for task, p in params.read(ROOT / "params.yaml").examples.tasks.items()}
 IDEAL = {"mse": 1e-4, "argmax_agreement": 0.99, "attention_corr": 0.999, "attention_maxdev": 0.1, "ff_rmse": 0.01}
 
 
@@ -30,8 +29,7 @@ def table():
 
 
 def judged(name, t, tmp_path):
-    t.to_csv(tmp_path / "gallery.csv", index=False)
-    return EVALUATORS[name](tmp_path, LIMITS[name])
+    return EVALUATORS[name](write(tmp_path, {"examples_table/examples.csv": t}), LIMITS[name])
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
@@ -41,7 +39,7 @@ def test_all_is_reproduced_in_the_papers_world(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "column", "value", "tasks", "verdict"),
+    ("name", "column", "value", "broken", "verdict"),
     [
         ("ff-recovered", "ff_rmse", 0.025, ["mass"], PARTLY),
         ("ff-recovered", "ff_rmse", 0.1, list(VARIANTS), NOT),
@@ -52,9 +50,9 @@ def test_all_is_reproduced_in_the_papers_world(name, tmp_path):
         ("low-loss-rule", "attention_corr", 0.2, ["mass"], NOT),
     ],
 )
-def test_a_broken_result_shows(name, column, value, tasks, verdict, tmp_path):
+def test_a_broken_result_shows(name, column, value, broken, verdict, tmp_path):
     t = table()
-    t.loc[t.task.isin(tasks), column] = value
+    t.loc[t.task.isin(broken), column] = value
     assert judged(name, t, tmp_path).verdict == verdict
 
 
@@ -93,9 +91,9 @@ def test_the_median_run(seeds, middle):
 
 
 def panels(task):
-    """As stages/gallery_train.py writes them, of models that are the task itself but for a shift of 0.1 a seed."""
-    shown = gallery.showcase(task, np.random.default_rng(0))
-    s = gallery.solve(task, gallery.draw(task, 20, np.random.default_rng(1)))
+    """As stages/examples_train.py writes them, of models that are the task itself but for a shift of 0.1 a seed."""
+    shown = tasks.showcase(task, np.random.default_rng(0))
+    s = tasks.solve(task, tasks.draw(task, 20, np.random.default_rng(1)))
     known = np.isfinite(s.ff[..., 0])
     many = (len(VARIANTS[task]), 3)
     shift = 0.1 * np.arange(3)[:, None, None]
@@ -111,10 +109,10 @@ def panels(task):
     }
 
 
-@pytest.mark.parametrize("task", gallery.TASKS)
+@pytest.mark.parametrize("task", tasks.TASKS)
 def test_the_figure_shows_the_seed_of_median_loss_beside_the_true_weights(task):
     p = panels(task)
-    drawn = fig_gallery.figure(task, table(), p, "64 fresh inputs, smoke profile")
+    drawn = fig_examples.figure(task, table(), p, "64 fresh inputs, smoke profile")
     learned, true = (ax.images[0].get_array() for ax in drawn.axes[:2])
     assert np.array_equal(learned, true) and np.array_equal(true, p["true"])
     footer = drawn.get_supxlabel()
@@ -131,17 +129,17 @@ def test_the_counter_example_is_the_low_loss_run_farthest_from_the_rule(found):
     if found:
         t.loc[(t.variant == "untied") & (t.seed == 2), "attention_corr"] = 0.1
         t.loc[(t.variant == "position-only") & (t.seed == 2), ["attention_corr", "mse"]] = [0.0, 1.0]
-    drawn = fig_gallery.counterexample(t, panels("mass"), "smoke profile", {"mse": 1e-3, "corr": 0.9})
+    drawn = fig_examples.counterexample(t, panels("mass"), "smoke profile", {"mse": 1e-3, "corr": 0.9})
     assert ("does not make" in drawn.get_suptitle()) == found
     assert "segment-id, seed 1" in drawn.axes[0].get_title()
     assert not found or "untied, seed 2" in drawn.axes[1].get_title()
     figure.plt.close(drawn)
 
 
-def test_the_figures_are_the_same_bytes_on_every_run(tmp_path):
-    assert set(MAIN) == set(VARIANTS) and len(runs(table(), "mass", MAIN["mass"])) == 3
-    for name in "ab":
-        drawn = fig_gallery.figure("nearest", table(), panels("nearest"), "smoke profile")
-        figure.save(drawn, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
-    for suffix in ("svg", "png"):
-        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+def test_the_figures_are_the_same_bytes_on_every_run():
+    same_bytes(lambda: fig_examples.figure("nearest", table(), panels("nearest"), "smoke profile"))
+
+
+def test_the_variants_that_are_judged_are_run():
+    assert MAIN == {task: names[0] for task, names in VARIANTS.items()}
+    assert all(variant in VARIANTS[task] for task, variant in STATED.items())

@@ -6,118 +6,69 @@ import itertools
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import normpath
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from PIL import Image
+from pydantic import create_model
 
-from attnrate.schemas import check as config
+from attnrate.core import params
 from attnrate.core.errors import UserError
-from attnrate.report import claims, page, tables
+from attnrate.report import page, tables
+from attnrate.report.claims import ledger
 from attnrate.schemas.all import Params
+from attnrate.schemas.check import check
 from tests import browser, pipeline
 from tests.conftest import ROOT
-from tests.report.test_claims import CRITERIA
 from tests.ops.test_readme import committed
+from tests.report.common import CRITERIA
+from tests.report.reader import Reader, plain
 
-VOID = {"meta", "link", "img", "br", "hr", "input"}
 SECTIONS = page.sections()
 ITEMS = [i for s in SECTIONS for i in s["item"]]
+SETTINGS = check(Params, params.read(ROOT / "params.yaml"), "params.yaml")
 TABLE = pd.DataFrame({"": ["Original", "Altered"], "RNN": ["1.02e-07 [1–2; n=3] (paper 1.02e-07)", "x | <y>"]})
-
-
-class Reader(HTMLParser):
-    """Tags with their attributes and the text inside; an unbalanced tag is an error."""
-
-    def __init__(self, html: str):
-        super().__init__()
-        self.open, self.tags, self.words = [], [], []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(SimpleNamespace(name=tag, start=len(self.words), end=None, **{"attrs": dict(attrs)}))
-        if tag not in VOID:
-            self.open.append(self.tags[-1])
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open[-1].name == tag, (
-            f"</{tag}> in {[t.name for t in self.open]}, line {self.getpos()}"
-        )
-        self.open.pop().end = len(self.words)
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    def text(self, tag=None) -> str:
-        return plain("".join(self.words[tag.start : tag.end] if tag else self.words))
-
-    def all(self, *names: str, **attrs) -> list:
-        wanted = {k.rstrip("_"): v for k, v in attrs.items()}
-        return [t for t in self.tags if t.name in names and wanted.items() <= t.attrs.items()]
-
-
-def plain(text: str) -> str:
-    """Without index and exponent signs, which the page sets smaller instead."""
-    return re.sub(r"\s+", " ", re.sub(r"[_^]", "", text)).strip()
 
 
 def rows() -> list[dict]:
     """Every claim of criteria.toml, with made-up findings of every kind."""
-    return [
-        {
-            "id": name,
-            "ref": c["ref"],
-            "claim": c["claim"],
-            "criterion": "at most 1e-6 & < 2",
-            "measured": f"{i}.5e-3",
-            "spread": f"± {i}",
-            "n": i + 1,
-            "data": c["data"],
-            "profile": "laptop",
-            "verdict": claims.VERDICTS[i % 4],
-            "why": f"Because of {i}.",
-            "command": c["command"],
-        }
-        for i, (name, c) in enumerate(CRITERIA.items())
-    ]
+    found = []
+    for i, (name, c) in enumerate(CRITERIA.items()):
+        row = {"id": name, **c, "criterion": "at most 1e-6 & < 2", "profile": "laptop", "n": i + 1}
+        row |= {"measured": f"{i}.5e-3", "spread": f"± {i}", "why": f"Because of {i}."}
+        found.append(row | {"verdict": ledger.VERDICTS[i % len(ledger.VERDICTS)]})
+    return found
 
 
-def tree(root: Path) -> dict[str, Path]:
+def source(item: dict) -> str:
+    """The file that an item of page.toml shows."""
+    if "figure" in item:
+        return f"reports/figures/{item['figure']}.png"
+    return f"reports/tables/{item['table']}.md" if "table" in item else f"reports/results/{item['csv']}"
+
+
+def tree(root: Path) -> Path:
     """Files of every kind that page.toml names, small and made up."""
-    paths = {name: root / "reports" / name for name in ("figures", "tables", "results")}
-    for folder in paths.values():
-        folder.mkdir(parents=True)
     for item in ITEMS:
+        path = root / source(item)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if "figure" in item:
-            Image.linear_gradient("L").resize((64, 48)).convert("RGBA").save(paths["figures"] / f"{item['figure']}.png")
+            Image.linear_gradient("L").resize((64, 48)).convert("RGBA").save(path)
         elif "table" in item:
-            (paths["tables"] / f"{item['table']}.md").write_text(
-                tables.markdown(TABLE, "Caption, 3 seeds."), encoding="utf-8"
-            )
+            path.write_text(tables.markdown(TABLE, "Caption, 3 seeds."), encoding="utf-8")
         else:
             kept = item.get("keep", {})
             line = {c: [kept[c][0] if c in kept else "0.00123456"] for c in item["columns"]}
-            pd.DataFrame(line).to_csv(paths["results"] / item["csv"], index=False)
+            pd.DataFrame(line).to_csv(path, index=False)
     (root / "docs").mkdir()
-    readings = shutil.copy(ROOT / "docs" / "readings.md", root / "docs")
-    return paths | {"readings": Path(readings), "out": root / "reports" / "index.html"}
-
-
-def settings() -> object:
-    keys = pipeline.declared(ROOT, "stages/page.py")["params"]
-    return config.load(
-        ROOT / "params.yaml", keys, {k: f.annotation for k, f in Params.model_fields.items() if "." not in k}
-    )
+    shutil.copy(ROOT / "docs" / "readings.md", root / "docs")
+    return root
 
 
 def made(root: Path) -> str:
-    return page.render(rows(), settings(), **tree(root))
+    return page.render(rows(), SETTINGS, tree(root))
 
 
 @pytest.fixture(scope="module")
@@ -132,15 +83,10 @@ def read(html) -> Reader:
 
 def agree(read: Reader, judged: list[dict]) -> None:
     """Each claim is in the list at the top, in order, and has a card with all that is known of it."""
-    listed = [
-        read.text(t)
-        for t in read.all("li")
-        if any(
-            a.attrs.get("href", "").startswith("#claim-") and t.start <= a.start and a.end <= t.end
-            for a in read.all("a")
-        )
-    ]
-    assert len(listed) == len(judged)
+    links = [a for a in read.all("a") if a.attrs["href"].startswith("#claim-")]
+    inside = (t for t in read.all("li") if any(t.start <= a.start and a.end <= t.end for a in links))
+    listed = [read.text(t) for t in inside]
+    assert [a.attrs["href"] for a in links] == [f"#claim-{r['id']}" for r in judged]
     for line, r in zip(listed, judged, strict=True):
         assert line.startswith(plain(f"{page.SIGNS[r['verdict']][1]} {r['verdict']}")) and plain(r["claim"]) in line
         (card,) = read.all("article", id=f"claim-{r['id']}")
@@ -148,8 +94,7 @@ def agree(read: Reader, judged: list[dict]) -> None:
         if r["measured"]:
             wanted += [f"{r['measured']} ({r['spread']}; n = {r['n']})"]
         assert [w for w in wanted if plain(w) not in read.text(card)] == []
-    found = ", ".join(f"{n} {v}" for v, n in claims.counts(judged).items() if n)
-    assert f"{len(judged)} claims: {found}." in read.text()
+    assert f"{len(judged)} claims: {ledger.tally(judged)}." in read.text()
 
 
 def test_every_claim_is_there_with_its_verdict_and_numbers(read):
@@ -192,18 +137,50 @@ def test_headings_go_down_one_level_at_a_time_and_ids_are_unique(read):
     assert {t.attrs["href"][1:] for t in read.all("a") if t.attrs["href"].startswith("#")} <= set(ids)
 
 
-def test_tables_settings_and_readings_are_shown_as_they_are(read):
+def flat(group: dict, prefix: str = "") -> dict:
+    """params.yaml by its dotted keys."""
+    found = {}
+    for key, value in group.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
+
+
+def test_tables_and_readings_are_shown_as_they_are(read):
     text = read.text()
     assert text.count("1.02e-07 [1–2; n=3] (paper 1.02e-07)") == sum("table" in i for i in ITEMS)
     assert "x | <y>" in text and "1.23e-03" in text and "0.00123456" not in text
-    cfg, shown = settings(), {read.text(t) for t in read.all("code")}
-    for key in pipeline.declared(ROOT, "stages/page.py")["params"]:
-        assert key == "profile" or plain(key) in shown, f"{key} is declared but not on the page"
-    assert plain(page.text(cfg.rates.seeds)) in text
-    for line in (ROOT / "docs" / "readings.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("| ("):
-            first = line.split(" | ")[0][2:]
-            assert plain(first) in text
+    readings = (ROOT / "docs" / "readings.md").read_text(encoding="utf-8").splitlines()
+    first = [plain(line.split(" | ")[0][2:]) for line in readings if line.startswith("| (")]
+    assert first and [cell for cell in first if cell not in text] == []
+
+
+def test_every_setting_is_shown_by_its_key_with_its_value_and_meaning(read):
+    known = flat(params.read(ROOT / "params.yaml"))
+    leaves = {leaf["key"]: leaf for leaf in page.leaves(SETTINGS)}
+    assert list(leaves) == list(known), "the schema and params.yaml have other keys, or another order"
+    assert [key for key, leaf in leaves.items() if not leaf["about"]] == []
+    shown = [read.text(row) for row in read.all("tr")]
+    missing = [k for k, leaf in leaves.items() if plain(f"{k}{leaf['value']}{leaf['about']}") not in shown]
+    assert missing == ["profile", "launch"], "the first is at the top of the page, the second changes no result"
+    Path("said.yaml").write_text("".join(f"{k}: [{leaf['value']}]\n" for k, leaf in leaves.items()), encoding="utf-8")
+    said = params.read("said.yaml")
+    assert said == {k: v if isinstance(v, list) else [v] for k, v in known.items()}
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s["id"])
+def test_a_section_shows_what_it_names_and_its_seeds(section):
+    keys = [leaf["key"] for leaf in page.settings(SETTINGS, section["settings"])]
+    for name in section["settings"]:
+        assert any(pipeline.covers(name.replace(".", "/"), key.replace(".", "/")) for key in keys), name
+    assert "threads" in keys and any(key.endswith("seeds") for key in keys)
+    assert len(keys) == len(set(keys))
+
+
+def test_a_name_is_a_parameter_or_a_whole_group():
+    keys = [leaf["key"] for leaf in page.settings(SETTINGS, ["mh", "vit.main"])]
+    assert keys == ["mh", *(f"vit.main.{key}" for key in type(SETTINGS.vit.main).model_fields)]
+    alike = create_model("Alike", main=(int, 1), main_too=(int, 2))()
+    assert [leaf["key"] for leaf in page.settings(alike, ["main"])] == ["main"]
 
 
 def test_same_files_same_bytes_and_few_of_them(html, tmp_path):
@@ -213,12 +190,12 @@ def test_same_files_same_bytes_and_few_of_them(html, tmp_path):
 
 def test_a_claim_outside_every_section_still_has_a_card(tmp_path):
     extra = {**rows()[0], "id": "new", "claim": "A new claim."}
-    agree(Reader(page.render([*rows(), extra], settings(), **tree(tmp_path))), [*rows(), extra])
+    agree(Reader(page.render([*rows(), extra], SETTINGS, tree(tmp_path))), [*rows(), extra])
 
 
 def test_a_section_with_an_unknown_claim_is_told(tmp_path):
     with pytest.raises(UserError, match=r"page\.toml: section rates names unknown claims: equivariance"):
-        page.render([r for r in rows() if r["id"] != "equivariance"], settings(), **tree(tmp_path))
+        page.render([r for r in rows() if r["id"] != "equivariance"], SETTINGS, tree(tmp_path))
 
 
 def test_every_claim_belongs_to_one_section():
@@ -247,21 +224,15 @@ def test_numbers_of_a_csv_are_shortened_and_rows_come_in_the_order_asked_for(tmp
 
 def test_the_stage_depends_on_what_the_page_reads_and_commands_make_it():
     stages = {s.name.split("@")[0]: s for s in pipeline.stages(ROOT)}
-    files = {
-        f"reports/figures/{i['figure']}.png"
-        if "figure" in i
-        else f"reports/tables/{i['table']}.md"
-        if "table" in i
-        else f"reports/results/{i['csv']}": i["command"]
-        for i in ITEMS
-    }
-    data = {d for d in stages["page"].deps if d.startswith(("reports/", "docs/"))}
-    assert data == {*files, "reports/claims.json", "docs/readings.md"}
-    for file, command in files.items():
-        if "figures" in file or "tables" in file:
-            assert file in stages[command.removeprefix("dvc repro ")].outs
-    outs = {out for s in pipeline.stages(ROOT) for out in s.outs}
-    assert {normpath(f"reports/results/{name}") for s in SECTIONS for name in s["data"]} <= outs
+    read, deps = {*map(source, ITEMS), "reports/claims.json", "docs/readings.md"}, stages["page"].data
+    assert [file for file in read if not any(pipeline.covers(dep, file) for dep in deps)] == []
+    assert [dep for dep in deps if not any(pipeline.covers(dep, file) for file in read)] == []
+    for item in ITEMS:
+        outs = stages[item["command"].removeprefix("dvc repro ")].outs
+        assert any(pipeline.covers(out, source(item)) for out in outs), item["command"]
+    outs = [out for stage in stages.values() for out in stage.outs]
+    linked = [normpath(f"reports/results/{name}") for s in SECTIONS for name in s["data"]]
+    assert [file for file in linked if not any(pipeline.covers(out, file) for out in outs)] == []
 
 
 def test_the_committed_page_says_what_the_committed_claims_say():

@@ -1,3 +1,5 @@
+"""Section 5.2 and Table 1 on images: the joined runs, the verdicts, Figures 2 and 3."""
+
 import subprocess
 import sys
 
@@ -6,118 +8,114 @@ import pandas as pd
 import pytest
 import yaml
 
+from attnrate.core import files, stage
 from attnrate.laws.vit import fits
-from attnrate.schemas import check as config
-from attnrate.core import files
-from attnrate.report import claims, claims_vit, fig_vit, figure, table1
+from attnrate.report import fig_vit, table1
+from attnrate.report.claims.ledger import NOT, REPRODUCED, Untestable
+from attnrate.report.claims.vit import EVALUATORS
 from tests.conftest import ROOT
+from tests.report.common import LIMITS, same_bytes, write
 
-CRITERIA = claims.read_criteria()
 SIZES = (1, 2, 4, 8, 16, 32)
+RUNS, FITS = "vit_table/vit.csv", "vit_table/fits.json"
+VALUES, RANKS = "vit_spectra/values.csv", "vit_spectra/ranks.csv"
+
+
+def runs():
+    """Results as the paper describes them: a power law, and a small drop."""
+    rows = [("qk", mh, 0, "original", 0.7 * mh**-0.27 + 1.05, 1.4, 0.5) for mh in SIZES]
+    for seed in (0, 1, 2):
+        for variant, accuracy in (("continued", 0.6), ("permuted", 0.59 - 0.001 * seed), ("unadapted", 0.4)):
+            rows.append(("qk", 32, seed, variant, 1.0, 1.1, accuracy))
+    return pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
+
+
+def spectra():
+    """Of low rank, and concentrated."""
+    cells = [(mh, layer, head, k) for mh in SIZES for layer in (1, 2) for head in (1, 2) for k in range(1, mh + 1)]
+    values = pd.DataFrame(cells, columns=["mh", "layer", "head", "k"]).assign(reading="qk", n=9)
+    return values.assign(mean=2.0 * values.k**-2.0, sd=0.1 * values.k**-2.0)
 
 
 @pytest.fixture
 def results(tmp_path):
-    """Results as the paper describes them: a power law, low rank, concentrated values, a small drop."""
-    rows = [("qk", mh, 0, "original", 0.7 * mh**-0.27 + 1.05, 1.4, 0.5) for mh in SIZES]
-    for seed in (0, 1, 2):
-        rows += [
-            ("qk", 32, seed, "continued", 1.0, 1.1, 0.6),
-            ("qk", 32, seed, "permuted", 1.0, 1.1, 0.59 - 0.001 * seed),
-            ("qk", 32, seed, "unadapted", 1.0, 1.1, 0.4),
-        ]
-    vit = pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
-    cells = [(mh, layer, head, k) for mh in SIZES for layer in (1, 2) for head in (1, 2) for k in range(1, mh + 1)]
-    spectra = pd.DataFrame(cells, columns=["mh", "layer", "head", "k"]).assign(reading="qk", n=9)
-    spectra = spectra.assign(mean=2.0 * spectra.k**-2.0, sd=0.1 * spectra.k**-2.0)
-    ranks = spectra[spectra.k == 1].assign(effective=2.0, energy90=1.5, energy99=3.0)
-    for name, table in (("vit", vit), ("spectra", spectra), ("spectra_ranks", ranks)):
-        files.write_csv(tmp_path / f"{name}.csv", table)
-    files.write_json(tmp_path / "fits.json", fits(vit, spectra))
-    return tmp_path
+    values = spectra()
+    ranks = values[values.k == 1].assign(effective=2.0, energy90=1.5, energy99=3.0)
+    return write(tmp_path, {RUNS: runs(), VALUES: values, RANKS: ranks, FITS: fits(runs(), values)})
 
 
 def change(results, name, **columns):
-    table = pd.read_csv(results / f"{name}.csv")
-    files.write_csv(results / f"{name}.csv", table.assign(**columns))
+    write(results, {name: pd.read_csv(results / name).assign(**columns)})
 
 
 def verdict(results, name):
-    return claims_vit.EVALUATORS[name](results, CRITERIA[name]["limits"]).verdict
+    return EVALUATORS[name](results, LIMITS[name]).verdict
 
 
-def test_a_main_model_whose_head_size_the_sweep_has_stands_once(results, tmp_path):
-    params = config.read(ROOT / "params.yaml")
-    params["vit"] |= {"mh_sweep": [1, 8], "main_mh": 8}
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
-    tables = {
-        name: pd.read_csv(results / f"{name}.csv").query("mh in (1, 8)") for name in ("vit", "spectra", "spectra_ranks")
+@pytest.mark.parametrize(("start", "stands"), [("scratch", "main"), ("timm/some-model", "sweep")])
+def test_a_main_model_whose_head_size_the_sweep_has_stands_once(start, stands):
+    """It stands for that size, unless it started from other weights than the sweep."""
+    vit = {"grid": {"readings": ["qk"], "mh": [1, 8]}, "main": {"mh": 8, "start": start}}
+    files.write_text("params.yaml", yaml.safe_dump({"vit": vit}))
+    row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original"}, index=[0])
+    main = "original" if start == "scratch" else "pretrained"
+    parts = {
+        "vit_sweep/qk-1/scores.csv": row.assign(mh=1, train_loss=1.5),
+        "vit_sweep/qk-8/scores.csv": row.assign(mh=8, train_loss=1.2),
+        "vit_main/scores.csv": row.assign(mh=8, train_loss=1.1, variant=main),
+        "vit_permuted/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
+        VALUES: spectra(),
     }
-    for name, mh in (("qk_mh1", 1), ("qk_mh8", 8), ("main", 8), ("permuted", 8)):
-        for folder, table in tables.items():
-            files.write_csv(tmp_path / folder / f"{name}.csv", table[table.mh == mh].assign(n=len(name)))
-    out = [f"--{flag}={tmp_path / flag}" for flag in ("out", "values-out", "ranks-out", "record")]
-    flags = {"params": "params.yaml", "runs": "vit", "values": "spectra", "ranks": "spectra_ranks"}
-    given = [f"--{flag}={tmp_path / path}" for flag, path in flags.items()]
-    subprocess.run([sys.executable, ROOT / "stages" / "vit_table.py", *given, *out], cwd=tmp_path, check=True)
-    values = pd.read_csv(tmp_path / "values-out")
-    assert not values.duplicated(["reading", "mh", "layer", "head", "k"]).any()
-    assert set(values.n[values.mh == 8]) == {len("main")} and set(values.mh) == {1, 8}
+    write(stage.results(), parts)
+    subprocess.run([sys.executable, ROOT / "stages/vit_table.py"], check=True)
+    joined = pd.read_csv(stage.results() / RUNS)
+    assert not joined.duplicated(["reading", "mh", "variant", "seed"]).any()
+    original = joined[joined.variant == "original"].set_index("mh").train_loss
+    assert original.to_dict() == {1: 1.5, 8: {"main": 1.1, "sweep": 1.2}[stands]}
+    assert "permuted" in set(joined.variant)
 
 
-@pytest.mark.parametrize("name", claims_vit.EVALUATORS)
+@pytest.mark.parametrize("name", EVALUATORS)
 def test_results_as_the_paper_describes_them_are_reproduced(results, name):
-    assert verdict(results, name) == claims.REPRODUCED
+    assert verdict(results, name) == REPRODUCED
 
 
 def test_results_that_contradict_are_not(results):
-    change(results, "spectra", sd=lambda t: t["mean"])
-    change(results, "spectra_ranks", energy99=30.0)
-    change(
-        results,
-        "vit",
-        train_loss=lambda t: 1 + 0.01 * t.mh,
-        test_acc=lambda t: np.where(t.variant == "permuted", 0.5, 0.6),
-    )
+    change(results, VALUES, sd=lambda t: t["mean"])
+    change(results, RANKS, energy99=30.0)
+    accuracy = {"permuted": 0.5, "continued": 0.6, "unadapted": 0.6}
+    change(results, RUNS, train_loss=lambda t: 1 + 0.01 * t.mh, test_acc=lambda t: t.variant.map(accuracy))
     for name in ("vit-concentration", "vit-low-rank", "vit-error-falls", "vit-permuted"):
-        assert verdict(results, name) == claims.NOT
+        assert verdict(results, name) == NOT
 
 
 def test_an_open_exponent_cannot_be_tested(results):
-    change(results, "vit", train_loss=lambda t: 1.4 - 0.02 * np.log(t.mh))
-    vit, spectra = (pd.read_csv(results / f"{n}.csv") for n in ("vit", "spectra"))
-    files.write_json(results / "fits.json", fits(vit, spectra))
-    with pytest.raises(claims.Untestable, match="6 head sizes leave the exponent open"):
+    vit = runs().assign(train_loss=lambda t: 1.4 - 0.02 * np.log(t.mh))
+    write(results, {FITS: fits(vit, spectra())})
+    with pytest.raises(Untestable, match="6 head sizes leave the exponent open"):
         verdict(results, "vit-exponent")
-    files.write_json(results / "fits.json", fits(vit[vit.mh < 8], spectra))
-    with pytest.raises(claims.Untestable, match="too few head sizes"):
+    write(results, {FITS: fits(vit[vit.mh < 8], spectra())})
+    with pytest.raises(Untestable, match="too few head sizes"):
         verdict(results, "vit-exponent")
 
 
-def test_figures_are_the_same_bytes_twice(results, tmp_path):
-    vit, spectra = (pd.read_csv(results / f"{n}.csv") for n in ("vit", "spectra"))
+def test_figures_are_the_same_bytes_twice(results):
     values = np.random.default_rng(0).lognormal(size=(2, 30, 8)).astype(np.float32)
-    for name in ("a", "b"):
-        drawn = fig_vit.figure2(dict(zip(("first", "last"), values, strict=True)), "tokens", "test")
-        figure.save(drawn, tmp_path / f"2{name}.svg", tmp_path / f"2{name}.png")
-        drawn = fig_vit.figure3(vit, spectra, files.read_json(results / "fits.json"), "tokens", "test")
-        figure.save(drawn, tmp_path / f"3{name}.svg", tmp_path / f"3{name}.png")
-    for name in ("2{}.svg", "2{}.png", "3{}.svg", "3{}.png"):
-        assert (tmp_path / name.format("a")).read_bytes() == (tmp_path / name.format("b")).read_bytes()
+    images = dict(zip(("first", "last"), values, strict=True))
+    same_bytes(lambda: fig_vit.figure2(images, "tokens", "test"))
+    laws = files.read_json(results / FITS)
+    same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", "test"))
 
 
-def test_table_1_says_data_seeds_spread_and_the_papers_numbers(results):
-    vit = pd.read_csv(results / "vit.csv")
+def test_table_1_says_data_seeds_spread_and_the_papers_numbers():
     sentences = pd.DataFrame({"corpus": "toy", "variant": ["original", "permuted"], "seed": 0, "bleu": [20.0, 19.0]})
-    shown = table1.wide(table1.join(vit, 32, "cifar10", sentences))
-    row = shown.loc["permuted"]
-    assert row["CIFAR10 (accuracy)"] == "0.5890 [0.5880–0.5900] (n = 3)" and row["paper (accuracy)"] == "0.96"
-    assert row["toy sentences, not WMT14 (BLEU)"] == "19.00 (n = 1)"
-    assert "not CIFAR10" in table1.wide(table1.join(vit, 32, "toy", sentences)).columns[1]
+    row = table1.wide(table1.join(runs(), 32, "cifar10", sentences)).loc["permuted"]
+    assert row["paper (accuracy)"] == "0.96" and row["paper (BLEU)"] == "25.91"
+    assert all(part in row["CIFAR10 (accuracy)"] for part in ("0.5890", "0.5880", "0.5900", "n = 3"))
+    assert "19.00" in row["toy sentences, not WMT14 (BLEU)"] and "n = 1" in row["toy sentences, not WMT14 (BLEU)"]
+    assert "not CIFAR10" in table1.wide(table1.join(runs(), 32, "toy", sentences)).columns[1]
 
 
 def test_a_pretrained_main_model_is_table_1s_original():
-    vit = pd.DataFrame(
-        {"reading": "qk", "mh": 64, "seed": 0, "variant": ["original", "pretrained"], "test_acc": [0.5, 0.98]}
-    )
-    assert table1.cifar10(vit, 64).set_index("variant").value.to_dict() == {"original": 0.98}
+    rows = {"reading": "qk", "mh": 64, "seed": 0, "variant": ["original", "pretrained"], "test_acc": [0.5, 0.98]}
+    assert table1.cifar10(pd.DataFrame(rows), 64).set_index("variant").value.to_dict() == {"original": 0.98}

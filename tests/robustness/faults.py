@@ -1,4 +1,4 @@
-"""A full disk and a folder that cannot be written to: one clear line, no half-written out, and the same bytes afterwards."""
+"""A full disk, a folder that cannot be written to: one clear line, no half-written out, the same bytes afterwards."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from tests.pipeline import Stage
 from tests.robustness.undisturbed import Reference, remove_outs, run
 
 # One stage for each kind of writer: JSON, CSV, npz, figures, weights, checkpoints.
-FULL_DISK = ("mixing_rank", "rates_pod", "linear_targets", "fig1", "linear_train@plain", "train_vit@qk-1")
+FULL_DISK = ("mixing_rank", "rates_constructive", "linear_targets", "fig1", "linear_train@plain", "vit_sweep@qk-1")
 READ_ONLY = ("mixing_rank", "linear_targets")
 DROP, OVERRIDE = 24, 1  # prctl(2), capabilities(7): root's right to write where permission bits forbid it
 

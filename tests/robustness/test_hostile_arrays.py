@@ -12,19 +12,18 @@ import torch
 from safetensors.torch import save
 
 from attnrate.core import files
-from attnrate.sources import cifar10, corpora
-from attnrate.translation import tokens
-from attnrate.vit import view
-from attnrate.translation import model as seq2seq
-from attnrate.schemas.translation import Translation
 from attnrate.linear import targets as linear
 from attnrate.rates import pod
+from attnrate.sources import cifar10, corpora
+from attnrate.translation import model as seq2seq
+from attnrate.translation import tokens
+from attnrate.vit import view
 from tests.robustness.hostile import Touch, make_place, refused, report  # noqa: F401
 
 
 def targets() -> dict[str, np.ndarray]:
-    linear.save(buffer := io.BytesIO(), linear.make_all(21, 0, 0)[:2])
-    return dict(np.load(io.BytesIO(buffer.getvalue())))
+    made, keys = linear.make_all(21, 0, 0)[:2], ("table", "kernel", "alteration", "filter", "rho", "matrix")
+    return {k: np.stack([np.asarray(getattr(t, k)) for t in made]) for k in keys}
 
 
 LOADERS = {  # how it is loaded, what is in it, the array that is attacked
@@ -100,10 +99,9 @@ def test_tokens_that_lead_out_of_their_array(place):
 
 def test_weights_that_are_not_what_a_stage_wrote(place):
     sizes = {"vocabulary": 100, "width": 8, "depth": 1, "heads": 1, "ff": 8, "dropout": 0.0}
-    params, path = Translation.model_construct(**sizes), place / "x.safetensors"
-    good = seq2seq.weights(seq2seq.make(params, 0))
+    path, good = place / "x.safetensors", seq2seq.weights(seq2seq.build(seed=0, **sizes))
     path.write_bytes(whole := save(good))
-    seq2seq.load(params, path)
+    seq2seq.load(path, **sizes)
     name, length = "model.shared.weight", struct.unpack("<Q", whole[:8])[0]
     header = json.loads(whole[8 : 8 + length])
 
@@ -135,7 +133,7 @@ def test_weights_that_are_not_what_a_stage_wrote(place):
     for content in attacks:
         path.write_bytes(content)
         with refused("weights", place):
-            seq2seq.load(params, path)
+            seq2seq.load(path, **sizes)
     path.write_bytes(save(good | {name: torch.full((100, 8), torch.inf)}))
     with refused("weights", place):
         files.read_weights(path)

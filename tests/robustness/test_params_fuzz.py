@@ -2,11 +2,14 @@
 
 import copy
 import datetime
+import functools
 import hashlib
 import math
+import operator
 import subprocess
 import sys
 from pathlib import Path
+from types import NoneType
 
 import pytest
 import yaml
@@ -14,9 +17,10 @@ from hypothesis import HealthCheck, configuration, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from attnrate.ops import profile
-from attnrate.schemas import check as config
+from attnrate.core import params
 from attnrate.core.errors import UserError
+from attnrate.ops import profile
+from attnrate.schemas import check as schema
 from attnrate.schemas.all import Params
 from tests.conftest import NOTES, ROOT
 from tests.schemas.test_check import BASE, fields
@@ -89,23 +93,25 @@ def plain(message: str) -> list[str]:
     return lines
 
 
-def check(content: dict) -> BaseModel | list[str]:
-    """The parameters, or the lines of the refusal."""
+def check(content: dict) -> list[str] | None:
+    """The lines of the refusal, if it is one; what is accepted is sound."""
     what = repr(content).encode()
     try:
-        found = config.check(Params, content, "params.yaml")
+        found = schema.check(Params, content, "params.yaml")
     except UserError as e:
         note("refused", what)
         return plain(str(e))
     note("accepted", what)
-    return found
+    sound(content, found)
+    return None
 
 
-def read(text: bytes) -> BaseModel | str:
+def read(text: bytes | str) -> BaseModel | str:
     """As `validate` does it, from a file: the parameters, or the refusal."""
+    text = text.encode() if isinstance(text, str) else text
     Path("params.yaml").write_bytes(text)
     try:
-        found = config.check(Params, config.read("params.yaml"), "params.yaml")
+        found = schema.check(Params, params.read("params.yaml"), "params.yaml")
     except UserError as e:
         note("refused", text)
         return "\n".join(plain(str(e)))
@@ -113,47 +119,58 @@ def read(text: bytes) -> BaseModel | str:
     return found
 
 
-def changed(**changes) -> dict:
-    """params.yaml with other values; rates__mh stands for rates.mh."""
+def changed(changes: dict) -> dict:
+    """params.yaml with other values of some dotted keys."""
     content = copy.deepcopy(BASE)
     for key, value in changes.items():
-        *path, last = key.split("__")
-        owner = content
-        for part in path:
-            owner = owner[part]
-        owner[last] = value
+        *path, last = key.split(".")
+        functools.reduce(operator.getitem, path, content)[last] = value
     return content
 
 
-def sound(found: BaseModel) -> None:
-    """What was accepted: whole numbers are integers, others finite, and it survives the file."""
-    dumped = found.model_dump(mode="json")
-    for key, value in profile.flatten(dumped).items():
-        for item in value if isinstance(value, list) else [value]:
-            assert item is None or type(item) in (int, str) or (type(item) is float and math.isfinite(item)), key
-    assert config.check(Params, yaml.safe_load(yaml.safe_dump(dumped)), "params.yaml") == found
+class Quoted(yaml.SafeDumper):
+    """A word stays a word: PyYAML would write "1e3" without quotes, which params.read takes for a number."""
+
+
+Quoted.add_representer(str, lambda dumper, s: dumper.represent_scalar("tag:yaml.org,2002:str", s, style='"'))
+Quoted.add_representer(params.Group, lambda dumper, group: dumper.represent_dict(group.items()))
+
+
+def dump(content: dict) -> str:
+    return yaml.dump(content, Dumper=Quoted, sort_keys=False)
+
+
+def sound(content: dict, found: BaseModel) -> None:
+    """What was accepted: every value is plain and of the declared type as it stands, and it survives the file."""
+    assert found.model_dump(by_alias=True) == content
+    declared = profile.flatten(found.model_dump(by_alias=True))
+    for key, value in profile.flatten(content).items():
+        pairs = zip(value, declared[key], strict=True) if isinstance(value, list) else [(value, declared[key])]
+        for item, typed in pairs:
+            assert type(item) in (int, float, str, NoneType) and item not in (math.inf, -math.inf) and item == item, key
+            assert type(item) is type(typed) or (type(item) is int and type(typed) is float), key
+    assert read(dump(content)) == found
 
 
 @pytest.mark.parametrize("key", LEAVES)
 def test_every_value_of_every_key_is_refused_by_name_or_sound(key):
     for value in JUNK:
-        found = check(changed(**{key.replace(".", "__"): value}))
-        if isinstance(found, BaseModel):
-            sound(found)
-        else:
-            assert all(key in line for line in found), found
-            assert len(found) == 1 or isinstance(value, list), "one line an error"
+        lines = check(changed({key: value}))
+        if lines is not None:
+            first, *_, last = key.split(".") if "." in key else (key, key)
+            assert all(first in line and last in line for line in lines), lines
+            assert len(lines) == 1 or isinstance(value, list), "one line an error"
 
 
 @pytest.mark.parametrize("key", LEAVES)
 def test_a_key_that_is_missing_misspelt_or_in_the_wrong_place_is_named(key):
-    section, _, name = key.rpartition(".")
+    *path, name = key.split(".")
     for wrong in (f"{name}_", name.upper(), f" {name}", f"{name}\n", "<<"):
         content = copy.deepcopy(BASE)
-        owner = content[section] if section else content
+        owner = functools.reduce(operator.getitem, path, content)
         owner[wrong] = owner.pop(name)
         lines = check(content)
-        shown = f"{section}.{wrong}".lstrip(".").replace("\n", "\\n")
+        shown = ".".join([*path, wrong]).replace("\n", "\\n")
         assert any(f"params.yaml: {key} is missing (" in line for line in lines)
         assert f"params.yaml: {shown} is not a known parameter" in lines and len(lines) == 2
 
@@ -168,9 +185,7 @@ values = st.recursive(
 @fuzz
 @given(st.dictionaries(st.sampled_from(LEAVES), values, min_size=1, max_size=6))
 def test_any_values_together(changes):
-    found = check(changed(**{key.replace(".", "__"): value for key, value in changes.items()}))
-    if isinstance(found, BaseModel):
-        sound(found)
+    check(changed(changes))
 
 
 DAMAGE = [
@@ -223,9 +238,9 @@ BROKEN = {
     "zip": b"PK\x03\x04" + TEXT,
     "two documents": TEXT + b"---\n" + TEXT,
     "twice": TEXT + TEXT,
-    "twice inside": TEXT.replace(b"  tau: 16", b"  tau: 16\n  tau: 16"),
-    "tab": TEXT.replace(b"  tau: 16", b"\ttau: 16"),
-    "indent": TEXT.replace(b"  tau: 16", b"   tau: 16"),
+    "twice inside": TEXT.replace(b"    tau: 16", b"    tau: 16\n    tau: 16"),
+    "tab": TEXT.replace(b"    tau: 16", b"\ttau: 16"),
+    "indent": TEXT.replace(b"    tau: 16", b"     tau: 16"),
     "flow": b"mh: [1\n",
     "brace": b"{mh: 1\n",
     "object": b"mh: !!python/object/apply:os.system ['touch mark']\n",
@@ -282,66 +297,89 @@ def test_a_file_that_is_no_params_yaml_is_refused(name):
         b"# first\n" + TEXT + b"\n...\n",
         b"---\n" + TEXT,
         TEXT.replace(b"mh: 32", b"mh: !!int '32'", 1),
-        TEXT.replace(b"mh: 32", b'mh: "3.2e1"', 1),
+        TEXT.replace(b"mh: 32", b"mh: 3.2e1", 1),
         TEXT.replace(b"tau: 16", b"tau: 1_6", 1),
-        TEXT.replace(b"threads: 2", b"threads: &two 2").replace(b"  width_rank: 6", b"  width_rank: 6 # *two"),
-        TEXT.replace(b"paper_lr: 0.001", b"paper_lr: 1e-3"),
-        TEXT.replace(b"    - inf", b"    - .inf"),
+        TEXT.replace(b"threads: 2", b"threads: &two 2", 1).replace(b"depth: 2", b"depth: *two", 1),
+        TEXT.replace(b"lr: 0.001", b"lr: 1e-3", 1),
+        TEXT.replace(b"lr: 0.001", b"lr: 1e-03", 1),
+        TEXT.replace(b"steps: 1000", b"steps: 1e3", 1),
+        TEXT.replace(b"ranks: [2, 6, inf]", b"ranks: [2, 6, .inf]", 1),
     ],
 )
 def test_other_spellings_of_the_same_values_are_accepted(text):
-    assert read(text) == config.check(Params, BASE, "params.yaml")
+    assert text != TEXT and read(text) == schema.check(Params, BASE, "params.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"mh: 32", b"mh: '32'"),
+        (b"mh: 32", b"mh: 32.0"),
+        (b"mh: 32", b'mh: "3.2e1"'),
+        (b"steps: 1000", b"steps: 1000.0"),
+        (b"steps: 1000", b"steps: yes"),
+        (b"lr: 0.001", b"lr: '0.001'"),
+        (b"lr: 0.001", b"lr: 1e400"),
+        (b"ranks: [2, 6, inf]", b"ranks: [2, 6, -.inf]"),
+    ],
+)
+def test_spellings_that_a_stage_would_take_for_something_else_are_refused(old, new):
+    assert old in TEXT
+    refusal = read(TEXT.replace(old, new, 1))
+    assert isinstance(refusal, str) and "is not allowed" in refusal
 
 
 TOGETHER = [
-    ({"rates__n": 16}, "rates.n"),
-    ({"rates__width_rank": 20, "rates__n": 17}, "rates.width_rank"),
-    ({"rates__mh": [3], "rates__n": 5}, "rates.mh"),
-    ({"rates__train_mh": [256], "rates__n": 17}, "rates.train_mh"),
-    ({"rates__alphas": [1.0, 1.0000001]}, "rates.alphas"),
-    ({"rates__queries": 3, "rates__tau": 2}, "rates.queries"),
-    ({"rates__warmup": 1000}, "rates.warmup"),
-    ({"rates__free_modes": 15}, "rates.free_modes"),
-    ({"rates__width_rank": 25}, "rates.free_modes"),
-    ({"linear__warmup": 4000}, "linear.warmup"),
-    ({"linear__cells": ["exp/original"]}, "linear.cells"),
-    ({"linear__cells": ["exp/causal/signed"]}, "linear.cells"),
-    ({"linear__cells": ["exp/original", "exp/none"]}, "linear.cells"),
-    ({"gallery__warmup": 1500}, "gallery.warmup"),
-    ({"gallery__mass_variants": ["untied", "segment-id"]}, "gallery.mass_variants"),
-    ({"gallery__selection_variants": ["raw-index"]}, "gallery.selection_variants"),
-    ({"vit__patch": 5}, "vit.patch"),
-    ({"vit__patch": 16}, "vit.image_size"),
-    ({"vit__heads": 3}, "vit.heads"),
-    ({"vit__main_mh": 33}, "vit.main_mh"),
-    ({"vit__mh_sweep": [33]}, "vit.mh_sweep"),
-    ({"vit__batch": 65, "vit__train_images": 64}, "vit.batch"),
-    ({"vit__data": "toy", "vit__batch": 641}, "vit.batch"),
-    ({"vit__accumulate": 65}, "vit.accumulate"),
-    ({"vit__mlp_ratio": 0.01}, "vit.mlp_ratio"),
-    ({"vit__readings": ["width"], "vit__mlp_ratio": 0.4}, "vit.mlp_ratio"),
-    ({"vit__extra_seeds": [3]}, "vit.extra_seeds"),
-    ({"vit__start": "vit_tiny", "vit__readings": ["qk", "head"]}, "vit.start"),
-    ({"vit__main_mh": 8.0}, "vit.main_mh"),
-    ({"vit__mh_sweep": [1, "2"]}, "vit.mh_sweep"),
-    ({"translation__heads": 3}, "translation.heads"),
-    ({"translation__width": 9, "translation__heads": 3}, "translation.width"),
-    ({"translation__batch_tokens": 60}, "translation.batch_tokens"),
-    ({"translation__variants": ["continued"]}, "translation.variants"),
-    ({"translation__corpus": "files", "translation__dev": "d", "translation__test": "t"}, "translation.train"),
+    ({"rates.model.n": 16}, "rates.model.n"),
+    ({"rates.constructive.width_rank": 40}, "width_rank"),
+    ({"rates.constructive.mh": [3], "rates.free_kernel.mh": [3], "rates.model.n": 6}, "rates.constructive.mh"),
+    ({"rates.free_kernel.mh": [16]}, "rates.free_kernel.mh"),
+    ({"rates.train.mh": [256], "rates.model.n": 17}, "rates.train.mh"),
+    ({"rates.target.alphas": [1.0, 1.0000001]}, "rates.target.alphas"),
+    ({"rates.train.queries": 3, "rates.target.tau": 2}, "rates.train.queries"),
+    ({"rates.recipes.trained.warmup": 1000}, "rates.recipes.trained.warmup"),
+    ({"rates.free_kernel.modes": 15}, "rates.free_kernel.modes"),
+    ({"linear.recipes.centred.warmup": 4000}, "linear.recipes.centred.warmup"),
+    ({"linear.cells.names": ["exp/original"]}, "linear.cells.names"),
+    ({"linear.cells.names": ["exp/causal/signed"]}, "linear.cells.names"),
+    ({"linear.cells.names": ["exp/original", "exp/none"]}, "linear.cells.names"),
+    ({"examples.train.warmup": 1500}, "examples.train.warmup"),
+    ({"examples.tasks.mass.variants": ["untied", "segment-id"]}, "examples.tasks.mass.variants"),
+    ({"examples.tasks.selection.variants": ["raw-index"]}, "examples.tasks.selection.variants"),
+    ({"vit.model.patch": 5}, "vit.model.patch"),
+    ({"vit.model.patch": 16}, "vit.model.image_size"),
+    ({"vit.model.heads": 3}, "vit.model.heads"),
+    ({"vit.main.mh": 33}, "vit.main.mh"),
+    ({"vit.grid.mh": [33]}, "vit.grid.mh"),
+    ({"vit.train.batch": 65, "vit.images.train": 64}, "vit.train.batch"),
+    ({"vit.data.name": "toy", "vit.train.batch": 641}, "vit.train.batch"),
+    ({"vit.train.accumulate": 65}, "vit.train.accumulate"),
+    ({"vit.model.mlp_ratio": 0.01}, "vit.model.mlp_ratio"),
+    ({"vit.grid.readings": ["width"], "vit.model.mlp_ratio": 0.4}, "vit.model.mlp_ratio"),
+    ({"vit.permuted.seeds": [3]}, "vit.permuted.seeds"),
+    ({"vit.sweep.start": "vit_tiny", "vit.grid.readings": ["qk", "head"]}, "vit.sweep.start"),
+    ({"vit.main.start": "vit_tiny"}, "vit.model.pool"),
+    ({"translation.model.heads": 3}, "translation.model.width"),
+    ({"translation.model.width": 9, "translation.model.heads": 3}, "translation.model.width"),
+    ({"translation.train.batch_tokens": 60}, "translation.train.batch_tokens"),
+    ({"translation.tune.variants": ["continued"]}, "translation.tune.variants"),
+    (
+        {"translation.data.corpus": "files", "translation.data.dev": "d", "translation.data.test": "t"},
+        "translation.data.corpus",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("changes", "named"), TOGETHER)
 def test_values_that_do_not_go_together_are_refused_in_one_line(changes, named):
-    (line,) = check(changed(**changes))
+    (line,) = check(changed(changes))
     assert named in line
 
 
 def test_more_than_three_hundred_different_files_were_tried():
     for key in LEAVES:
         for value in TYPES[:6]:
-            check(changed(**{key.replace(".", "__"): value}))
+            check(changed({key: value}))
     assert len(SEEN["refused"]) >= 300
 
 
@@ -350,7 +388,7 @@ def test_more_than_three_hundred_different_files_were_tried():
     "text",
     [
         TEXT.replace(b"mh: 32", b"mh: 0", 1),
-        TEXT.replace(b"  tau: 16", b"\ttau: 16"),
+        TEXT.replace(b"    tau: 16", b"\ttau: 16"),
         BROKEN["brackets"],
         BROKEN["object"],
         TEXT + TEXT,
@@ -358,16 +396,10 @@ def test_more_than_three_hundred_different_files_were_tried():
 )
 def test_the_stage_refuses_and_touches_nothing(tmp_path, text):
     (tmp_path / "params.yaml").write_bytes(text)
-    (tmp_path / "validated.txt").write_text("from an earlier run")
-    before = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*")}
-    command = [
-        sys.executable,
-        str(ROOT / "stages" / "validate.py"),
-        "--params",
-        "params.yaml",
-        "--out",
-        "validated.txt",
-    ]
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "params.ok").write_text("from an earlier run")
+    before = {p.relative_to(tmp_path): p.is_dir() or p.read_bytes() for p in tmp_path.rglob("*")}
+    command = [sys.executable, str(ROOT / "stages" / "validate.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("validate: params.yaml: ") and "Traceback" not in done.stderr
-    assert {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*")} == before
+    assert {p.relative_to(tmp_path): p.is_dir() or p.read_bytes() for p in tmp_path.rglob("*")} == before

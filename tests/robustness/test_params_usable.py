@@ -1,5 +1,6 @@
-"""Sizes that params.yaml accepts can be built and trained for a step: no later stage falls over what `validate` let by."""
+"""Sizes that params.yaml accepts can be built and trained for a step: no stage falls over what `validate` let by."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -7,30 +8,31 @@ import pytest
 import torch
 from hypothesis import HealthCheck, configuration, event, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
-from attnrate.ops import profile
-from attnrate.schemas import check as config
+from attnrate.core import params
 from attnrate.core.errors import UserError
-from attnrate.sources import cifar10
-from attnrate.vit.permute import permutation
-from attnrate.translation.tokens import Sentences
-from attnrate.vit.view import View
-from attnrate.rates import constructive
-from attnrate.translation import model as seq2seq
-from attnrate.vit import model as vit
-from attnrate.schemas.all import Params
-from attnrate.linear import targets as linear
-from attnrate.rates import pod
-from attnrate.examples import train as gallery
+from attnrate.core.params import Group
+from attnrate.examples import train as examples
 from attnrate.large import loop as large
-from attnrate.rates import train as rates
-from attnrate.translation import train as translation
+from attnrate.linear import targets as linear
 from attnrate.linear import train as linear_training
+from attnrate.ops import profile
+from attnrate.rates import constructive, free_kernel, pod
+from attnrate.rates import train as rates
+from attnrate.schemas.all import Params
+from attnrate.schemas.check import check
+from attnrate.sources import cifar10
+from attnrate.translation import model as seq2seq
+from attnrate.translation import train as translation
+from attnrate.translation.tokens import Sentences
+from attnrate.vit import model as vit
 from attnrate.vit import train as vit_training
+from attnrate.vit.permute import permutation
+from attnrate.vit.view import View
 from tests.conftest import NOTES, ROOT
+from tests.robustness.test_params_fuzz import dump
 
-SMOKE = profile.overlay(config.read(ROOT / "params.yaml"), config.read(ROOT / "profiles/smoke.yaml"), "smoke")
+SMOKE = profile.overlay(params.read(ROOT / "params.yaml"), params.read(ROOT / "profiles/smoke.yaml"), Path("smoke"))
 ACCEPTED = {"count": 0}
 IMAGES = cifar10.toy(train=40, test=4)
 
@@ -46,17 +48,21 @@ def sizes(count: int):
     )
 
 
-def accepted(section: str, **changes) -> BaseModel | None:
-    """The section at smoke sizes with other values, or None if they are refused."""
-    content = SMOKE | {section: SMOKE[section] | changes}
+def accepted(section: str, changes: dict[str, dict]) -> Group | None:
+    """The section at smoke sizes with other values, as a stage reads it, or None if they are refused."""
+    content = copy.deepcopy(SMOKE)
+    for group, values in changes.items():
+        content[section][group] |= values
+    Path("params.yaml").write_text(dump(content))
+    found = params.read("params.yaml")
     try:
-        found = getattr(config.check(Params, content, "params.yaml"), section)
+        check(Params, found, "params.yaml")
     except UserError:
         event("refused")
         return None
     event("accepted")
     ACCEPTED["count"] += 1
-    return found
+    return found[section]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,168 +77,149 @@ def heads(most: int = 6):
     return st.lists(st.integers(1, most), min_size=1, max_size=3, unique=True)
 
 
+def group(**values):
+    return st.fixed_dictionaries(values)
+
+
 @sizes(150)
 @given(
-    mh=heads(),
-    train_mh=heads(40),
-    n=st.integers(3, 24),
-    width=st.integers(4, 9),
-    width_rank=st.integers(1, 6),
-    free_modes=st.integers(4, 8),
-    tau=st.integers(2, 5),
-    queries=st.integers(1, 5),
-    grid=st.integers(2, 5),
-    batch=st.integers(1, 2),
-    eval_size=st.integers(1, 2),
-    terms=st.integers(2, 5),
-    ranks=st.lists(st.sampled_from([1, 3, 64, "inf"]), min_size=1, max_size=2, unique=True),
+    target=group(
+        tau=st.integers(2, 5),
+        eval_size=st.integers(1, 2),
+        terms=st.integers(2, 5),
+        ranks=st.lists(st.sampled_from([1, 3, 64, "inf"]), min_size=1, max_size=2, unique=True),
+    ),
+    model=group(n=st.integers(3, 24), width=st.integers(4, 9)),
+    constructive=group(mh=heads(), width_rank=st.integers(1, 6)),
+    free_kernel=group(mh=heads(), modes=st.integers(4, 8), batch=st.integers(1, 2), steps=st.just(1)),
+    train=group(
+        mh=heads(40), queries=st.integers(1, 5), grid=st.integers(2, 5), batch=st.integers(1, 2), steps=st.just(1)
+    ),
+    recipes=st.just({"trained": SMOKE["rates"]["recipes"]["trained"] | {"warmup": 0}}),
 )
 def test_rates(**changes):
-    p = accepted("rates", **changes)
+    p = accepted("rates", changes)
     if p is None:
         return
-    targets = [pod.make(a, r, terms=p.terms, tau=p.tau, size=p.eval_size, seed=0) for a in p.alphas for r in p.ranks]
+    targets = list(pod.make_grid(**p.target))
     assert len({t.name for t in targets}) == len(targets)
-    assert any(2 * mh + 1 <= p.n for mh in p.mh), "the free kernel has something to do"
-    for mh in (*p.mh, p.width_rank):
-        for target in (targets[0], targets[-1]):
-            rank = min(mh, len(target.sigma))
-            phi = pod.phi(np.arange(1, rank + 1), np.linspace(0, 1, constructive.FIT_GRID))
-            model = constructive.build(mh, phi, None, target.sigma[:rank], n=p.n, width=p.width)
-            assert np.isfinite(rates.predict(model, target.x)).all()
-    cells = [(t, mh, 0) for t in range(len(targets)) for mh in p.train_mh]
-    sizes = {"n": p.n, "width": p.width, "batch": p.batch, "grid": p.grid, "queries": p.queries}
-    recipe = rates.Recipe(p.paper_lr)
-    assert len(rates.fit(targets, cells, recipe, steps=1, label="", **sizes)[1].columns) == len(cells)
+    for target in (targets[0], targets[-1]):
+        for mh in p.constructive.mh:
+            assert np.isfinite(constructive.errors(target, mh, **p.model)["mse"])
+    wide = pod.of_rank(p.target.alphas[0], p.constructive.width_rank, targets[0].x)
+    assert np.isfinite(constructive.errors(wide, p.constructive.width_rank, **p.model)["mse"])
+    assert free_kernel.errors(targets[0], p.free_kernel, p.model), "the free kernel has something to do"
+    cells = [(t, mh, 0) for t in range(len(targets)) for mh in p.train.mh]
+    for recipe in p.recipes.values():
+        _, history = rates.fit(targets, cells, recipe, p.model, p.train, label="")
+        assert len(history.columns) == len(cells)
 
 
 @sizes(10)
 @given(
-    n=st.integers(1, 5),
-    width=st.integers(1, 6),
-    batch=st.integers(1, 3),
-    tau=st.integers(19, 30),
+    target=group(tau=st.integers(19, 30)),
+    model=group(n=st.integers(1, 5), width=st.integers(1, 6)),
+    train=group(batch=st.integers(1, 3), steps=st.integers(2, 3)),
     mh=st.integers(1, 256),
 )
 def test_linear(mh, **changes):
-    p = accepted("linear", **changes)
+    p = accepted("linear", changes)
     if p is None:
         return
-    targets = [t for t in linear.make_all(p.tau, 0, 0) if t.name in p.cells]
-    for recipe, filtered in (("centred", False), ("plain", False), ("centred", True)):
-        model, _ = linear_training.train_transformer(
-            targets,
-            list(range(len(targets))),
-            mh,
-            recipe=recipe,
-            n=p.n,
-            width=p.width,
-            steps=1,
-            lr=p.lr,
-            warmup=p.warmup,
-            batch=p.batch,
-            gain=p.gain,
-            learned_filter=filtered,
-        )
+    targets = [t for t in linear.make_all(**p.target) if t.name in p.cells.names]
+    seeds = list(range(len(targets)))
+    for name, recipe in p.recipes.items():
+        model, _ = linear_training.train_transformer(targets, seeds, mh, name, recipe, p.model, p.train)
         assert np.isfinite(linear_training.fresh_mse(model, targets, 1, 0)).all()
 
 
 @sizes(6)
 @given(
-    n=st.integers(2, 5),
-    width=st.integers(4, 6),
-    batch=st.integers(1, 3),
-    gain=st.floats(1e-3, 100),
-    token_weight=st.floats(1e-3, 1000),
+    model=group(n=st.integers(2, 5), width=st.integers(4, 6)),
+    train=group(batch=st.integers(1, 3), gain=st.floats(1e-3, 100), seeds=st.just([0]), warmup=st.just(1)),
+    weight=st.floats(1e-3, 1000),
 )
-def test_gallery(**changes):
-    p = accepted("gallery", **changes)
-    for task, variants in gallery.VARIANTS.items():
-        for variant in variants.values():
-            gallery.fit(
-                task,
-                variant,
-                [0],
-                mh=1,
-                n=p.n,
-                width=p.width,
-                gain=p.gain,
-                steps=1,
-                batch=p.batch,
-                lr=p.lr,
-                warmup=p.warmup,
-                token_weight=p.token_weight,
-                label="",
-            )
+def test_examples(weight, **changes):
+    tasks = {task: own | {"steps": 2} for task, own in SMOKE["examples"]["tasks"].items()}
+    tasks["mass"] |= {"token_weight": weight}
+    p = accepted("examples", changes | {"tasks": tasks})
+    for task, own in p.tasks.items():
+        for variant in own.variants:
+            _, history = examples.fit(task, variant, 1, p.model, p.train, own)
+            assert np.isfinite(history.values).all()
 
 
-@sizes(300)
+@sizes(80)
 @given(
-    width=st.sampled_from([1, 4, 6, 8]),
-    heads=st.integers(1, 4),
-    main_mh=st.integers(1, 4),
-    mh_sweep=heads(4),
-    image_size=st.sampled_from([8, 12, 33]),
-    patch=st.integers(1, 9),
-    depth=st.integers(1, 2),
-    mlp_ratio=st.sampled_from([0.1, 0.3, 2, 64]),
-    batch=st.integers(1, 6),
-    accumulate=st.integers(1, 6),
-    train_images=st.integers(1, 40),
-    max_steps=st.sampled_from([None, 1]),
-    epochs=st.just(1),
-    readings=st.sampled_from([["qk"], ["head"], ["width"], ["qk", "head", "width"]]),
-    warmup=st.sampled_from([0.0, 0.99]),
-    schedule=st.sampled_from(["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"]),
-    optimiser=st.sampled_from(["adamw", "sgd"]),
+    model=group(
+        width=st.sampled_from([4, 6, 8]),
+        heads=st.integers(1, 3),
+        image_size=st.sampled_from([12, 24, 33]),
+        patch=st.sampled_from([1, 2, 3, 4]),
+        depth=st.integers(1, 2),
+        mlp_ratio=st.sampled_from([2, 0.3, 64]),
+    ),
+    main=group(mh=st.integers(1, 3)),
+    grid=group(mh=heads(3), readings=st.sampled_from([["qk"], ["head"], ["width"], ["qk", "head", "width"]])),
+    images=group(train=st.integers(3, 40)),
+    train=group(
+        batch=st.integers(2, 6),
+        accumulate=st.integers(1, 3),
+        max_steps=st.sampled_from([None, 1]),
+        epochs=st.just(1),
+        warmup=st.sampled_from([0.0, 0.99]),
+        schedule=st.sampled_from(["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"]),
+        optimiser=st.sampled_from(["adamw", "sgd"]),
+    ),
 )
 def test_vit(**changes):
-    p = accepted("vit", **changes)
+    p = accepted("vit", changes)
     if p is None:
         return
-    images = vit_training.Images(IMAGES["train_x"][: p.train_images], IMAGES["train_y"][: p.train_images], p.batch)
-    recipe = vit_training.recipe(p, p.train_images, "full")
+    arrays = vit_training.subset(IMAGES, p.images)
+    images = vit_training.Images(arrays["train_x"], arrays["train_y"], p.train.batch)
+    recipe = vit_training.recipe(p.train, p.tune, len(images.x), "full")
     assert recipe.steps >= 1, "an untrained model would pass for a trained one"
-    p10 = torch.from_numpy(permutation("first10", (p.image_size // p.patch) ** 2, 0))
-    for reading in p.readings:
-        model = vit.make(p, reading, max(p.mh_sweep), seed=0)
-        assert model(View(p.image_size, p=p10)(torch.from_numpy(IMAGES["test_x"]))).isfinite().all()
-    Path("c.safetensors").unlink(missing_ok=True)
+    assert vit_training.recipe(p.train, p.tune, len(images.x), "tune").lr == p.tune.lr
+    p10 = torch.from_numpy(permutation("first10", (p.model.image_size // p.model.patch) ** 2, 0))
+    for reading in p.grid.readings:
+        model = vit.make(reading, max(p.grid.mh), 0, **p.model)
+        assert model(View(p.model.image_size, p=p10)(torch.from_numpy(IMAGES["test_x"]))).isfinite().all()
+    checkpoint = Path("c.safetensors")
+    checkpoint.unlink(missing_ok=True)
     once = type(recipe)(**vars(recipe) | {"steps": 1})
-    large.train(
-        model,
-        images,
-        vit_training.loss(View(p.image_size), p.smoothing),
-        once,
-        seed=0,
-        checkpoint=Path("c.safetensors"),
-    )
+    loss = vit_training.loss(View(p.model.image_size), p.train.smoothing)
+    large.train(model, images, loss, once, seed=0, checkpoint=checkpoint)
 
 
 @sizes(60)
 @given(
-    width=st.sampled_from([8, 10, 12]),
-    heads=st.integers(1, 6),
-    ff=st.integers(1, 4),
-    depth=st.just(1),
-    max_tokens=st.integers(4, 9),
-    batch_tokens=st.integers(8, 20),
-    accumulate=st.integers(1, 20),
-    average=st.integers(1, 100),
-    average_every=st.integers(1, 10**9),
+    tokens=group(max_tokens=st.integers(4, 9)),
+    model=group(width=st.sampled_from([8, 10, 12]), heads=st.integers(1, 6), ff=st.integers(1, 4), depth=st.just(1)),
+    train=group(
+        batch_tokens=st.integers(8, 20),
+        accumulate=st.integers(1, 20),
+        steps=st.just(2),
+        average=st.integers(1, 100),
+        average_every=st.integers(1, 10**9),
+    ),
 )
 def test_translation(**changes):
-    p = accepted("translation", **changes)
+    p = accepted("translation", changes)
     if p is None:
         return
-    sentences = Sentences.of([[5] * (1 + i % p.max_tokens) for i in range(7)])
-    model = translation.Trainee(seq2seq.make(p, 0), p.smoothing, 2, p.average, p.average_every, p.accumulate)
-    recipe = large.Recipe(steps=2, lr=p.lr, accumulate=p.accumulate)
-    Path("c.safetensors").unlink(missing_ok=True)
-    pairs = translation.Pairs(sentences, sentences, p.batch_tokens)
-    large.train(model, pairs, translation.loss, recipe, seed=0, checkpoint=Path("c.safetensors"))
+    sentences = Sentences.of([[5] * (1 + i % p.tokens.max_tokens) for i in range(7)])
+    recipe, train = translation.recipe(p.train), p.train
+    start = seq2seq.build(vocabulary=p.tokens.vocabulary, seed=0, **p.model)
+    model = translation.Trainee(
+        start, train.smoothing, recipe.steps, train.average, train.average_every, train.accumulate
+    )
+    checkpoint = Path("c.safetensors")
+    checkpoint.unlink(missing_ok=True)
+    pairs = translation.Pairs(sentences, sentences, train.batch_tokens)
+    large.train(model, pairs, translation.loss, recipe, seed=0, checkpoint=checkpoint)
     model.finish()
-    assert int(model.passes) == 2 * p.accumulate, "every part of a batch holds a sentence"
+    assert int(model.passes) == recipe.steps * train.accumulate, "every part of a batch holds a sentence"
 
 
 def test_a_sentence_beyond_the_positions_of_the_model_is_one_error():

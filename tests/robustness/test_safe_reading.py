@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from attnrate.schemas import check as config
+from attnrate.core import params
 from tests.conftest import ROOT
 
 SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "stages").glob("*.py")])
@@ -84,12 +84,12 @@ def test_numpy_is_told_not_to_unpickle():
 
 
 def test_yaml_is_read_by_safe_loaders():
-    """Parameters by the loader of core/config.py alone; verify.py reads what git and DVC hold."""
+    """Parameters by the loader of core/params.py alone; ops/ reads what git and DVC hold."""
     found = {
         place.rpartition(":")[0]: ast.unparse(call.args[1]) for place, name, call in calls() if name == "yaml.load"
     }
-    assert found == {"src/attnrate/core/config.py": "_Loader", "src/attnrate/verify.py": "yaml.CSafeLoader"}
-    assert issubclass(config._Loader, yaml.SafeLoader)
+    assert found.pop("src/attnrate/core/params.py") == "_Loader" and issubclass(params._Loader, yaml.SafeLoader)
+    assert set(found.values()) == {"yaml.CSafeLoader"} and all(place.startswith("src/attnrate/ops/") for place in found)
     assert not [place for place, name, _ in calls() if name.startswith("yaml.") and name.endswith("_load")]
 
 

@@ -1,4 +1,4 @@
-"""Some kills and faults of `make torture`, on cheap stages; tests/training has the kills of single trainings."""
+"""Some kills and faults of `make torture`, on cheap stages; tests/large has the kills of single trainings."""
 
 import re
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     space = smoke(tmp_path_factory.mktemp("torture") / "reference", torture.LONGER)
-    return Reference(space, ["mixing_rank", "train_vit@qk-1"])
+    return Reference(space, ["mixing_rank", "vit_sweep@qk-1"])
 
 
 def test_killed_stages_leave_nothing_half_done_and_end_with_the_same_bytes(reference, tmp_path, capsys, monkeypatch):
@@ -22,7 +22,7 @@ def test_killed_stages_leave_nothing_half_done_and_end_with_the_same_bytes(refer
     out = capsys.readouterr().out
     assert ok, out
     assert re.search(r"^4 of 4 kills survived \(.*\), [1-4] between a checkpoint and completion;", out, re.M), out
-    assert re.search(r"train_vit@qk-1 .* after the checkpoint of step \d+ of 200$", out, re.M), out
+    assert re.search(r"vit_sweep@qk-1 .* after the checkpoint of step \d+ of 200$", out, re.M), out
 
 
 @pytest.mark.parametrize("fault", [faults.full_disk, faults.read_only])
@@ -35,12 +35,14 @@ def test_an_out_that_is_written_in_place_is_noticed(tmp_path, capsys):
     space = smoke(tmp_path / "reference", {})
     space.edit(
         "stages/mixing_rank.py",
-        "def main(cfg, args):\n",
-        """def main(cfg, args):
+        "def main(p, to):\n",
+        """def main(p, to):
     import time
-    args.out.write_text("half")
+    out = stage.results("mixing_rank")
+    out.mkdir(parents=True)
+    (out / "values.json").write_text("half")
     time.sleep(1)
 """,
     )
     assert not torture.torture(Reference(space, ["mixing_rank"]), kills=1, seed=3, folder=tmp_path)
-    assert "WRONG: reports/results/mixing_rank.json differs" in capsys.readouterr().out
+    assert "WRONG: reports/results/mixing_rank/values.json differs" in capsys.readouterr().out

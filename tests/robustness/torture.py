@@ -1,7 +1,8 @@
 """`make torture`: kill stages at random moments, run them again, compare every byte with a run that nobody disturbed.
 
-python -m tests.robustness.torture --kills 50 [--seed 0] [--stages NAME …]. All of it happens in temporary copies of the repository,
-at the smoke profile with longer trainings, two stages at a time. Ends with a full disk and with a read-only folder.
+python -m tests.robustness.torture --kills 50 [--seed 0] [--stages NAME …]. All of it happens in temporary copies of
+the repository, at the smoke profile with longer trainings, two stages at a time. Ends with a full disk and with a
+read-only folder.
 """
 
 import argparse
@@ -25,16 +26,16 @@ from pathlib import Path
 import pandas as pd
 from safetensors import SafetensorError, safe_open
 
-from tests.robustness import faults
 from tests import pipeline
 from tests.conftest import Workspace
 from tests.pipeline import Stage
+from tests.robustness import faults
 from tests.robustness.undisturbed import Reference, remove_outs, run, smoke, start
 
 # Trainings that go on for some seconds after the imports, with many checkpoints.
 LONGER = {
-    "vit": {"epochs": 50, "tune_epochs": 10, "checkpoint": 8},
-    "translation": {"steps": 80, "tune_steps": 30, "checkpoint": 4},
+    "vit": {"train": {"epochs": 50, "checkpoint": 8}, "tune": {"epochs": 10}},
+    "translation": {"train": {"steps": 80, "checkpoint": 4}, "tune": {"steps": 30}},
 }
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 PATIENCE = 2  # seconds that a stage may take to end
@@ -43,7 +44,7 @@ AIMED = {True: 0.85, False: 0.5}  # share that waits for a checkpoint (with chec
 
 
 def has_checkpoints(stage: Stage) -> bool:
-    return stage.name.startswith(("train_vit", "train_translation"))
+    return "src/attnrate/large" in stage.deps
 
 
 @dataclass
@@ -72,7 +73,8 @@ def draw(stages: list[Stage], seed: int, number: int, attempt: int) -> Kill:
 
 def all_steps(root: Path, stage: Stage) -> int:
     """Optimiser steps of a training that has finished, over its runs."""
-    history = pd.read_csv(root / stage.flags["history"])
+    (results,) = (out for out in stage.outs if out.startswith("reports/results/"))
+    history = pd.read_csv(root / results / "history.csv")
     return int(history.groupby(["variant", "seed"]).step.max().sum())
 
 
@@ -202,9 +204,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stages", nargs="+", help="all of the DAG if left out")
     args = parser.parse_args(argv)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # jobs in a shell's background ignore it, and so would stages
+    # Jobs in a shell's background ignore it, and so would stages.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
         folder = Path(name)

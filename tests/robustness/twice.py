@@ -1,7 +1,7 @@
 """`make twice`: the smoke profile twice from nothing, side by side, in two folders; every byte of every out must agree.
 
-The first run is `dvc repro`. The second is `python -m attnrate.ops.cluster`, with another time zone, another locale and a
-longer path, and with hash seeds that Python draws for each stage.
+The first run is `dvc repro`. The second is `python -m attnrate.ops.cluster`, with another time zone, another locale and
+a longer path, and with hash seeds that Python draws for each stage.
 """
 
 import sys
@@ -14,7 +14,8 @@ import yaml
 
 from tests import pipeline
 from tests.conftest import Workspace
-from tests.robustness.undisturbed import covers, remove_outs, smoke, snapshot
+from tests.pipeline import covers
+from tests.robustness.undisturbed import remove_outs, smoke, snapshot
 
 CLUSTER = ("python", "-m", "attnrate.ops.cluster")
 RUNS = {  # folder: command, and what it prints of each stage that it runs; environment
@@ -35,7 +36,7 @@ def build(folder: Path, command: tuple[tuple[str, ...], str], surroundings: dict
     space = smoke(folder, {})
     for stage in pipeline.stages(folder):
         remove_outs(folder, stage)
-    (folder / "dvc.lock").unlink()
+    (folder / "dvc.lock").unlink(missing_ok=True)
     words, says = command
     output = space.ok(*words, env=surroundings, timeout=1200)
     assert output.count(says) == len(pipeline.stages(folder)), output

@@ -13,25 +13,21 @@ from pathlib import Path
 
 import yaml
 
-from attnrate.schemas import check as config
+from attnrate.core import params
 from attnrate.ops.profile import overlay
 from tests import pipeline
 from tests.conftest import Workspace, copy_repository
-from tests.pipeline import Stage
+from tests.pipeline import Stage, covers
 
-ANY_RUN_WRITES = {".git", ".dvc", ".scratch", ".timings.jsonl", "__pycache__"}
-
-
-def covers(parent: str, path: str) -> bool:
-    return path == parent or path.startswith(f"{parent}/")
+ANY_RUN_WRITES = {".git", ".dvc", ".scratch", ".runs.jsonl", "__pycache__"}
 
 
 def smoke(path: Path, changes: dict) -> Workspace:
     """A committed copy of the repository whose params.yaml has the smoke profile, then the changes."""
     space = copy_repository(path)
-    params, profile = (config.read(path / f) for f in ("params.yaml", "profiles/smoke.yaml"))
-    params = overlay(overlay(params, profile, Path("profiles/smoke.yaml")), changes, Path("the changes"))
-    (path / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    content, profile = (params.read(path / f) for f in ("params.yaml", "profiles/smoke.yaml"))
+    content = overlay(overlay(content, profile, Path("profiles/smoke.yaml")), changes, Path("the changes"))
+    (path / "params.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     space.env["PYTHONPATH"] = str(path / "src")  # for `python -m attnrate`; stages find their own
     return space
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnrate.small.transformer import Transformer
 from attnrate.small.loop import train
+from attnrate.small.transformer import Transformer, predict
 
 TAU, SHAPE = 6, {"n": 8, "width": 12}
 
@@ -140,3 +140,10 @@ def test_initialisation_is_pytorchs_default():
 def test_different_seeds_differ_and_equal_seeds_agree():
     a, b, c = Transformer([2, 2, 2], [0, 1, 0], **SHAPE)(sequences().float())
     assert torch.equal(a, c) and not torch.allclose(a, b)
+
+
+def test_predictions_do_not_depend_on_the_chunks():
+    model, x = Transformer([2, 3], [0, 1], **SHAPE), sequences(64)[..., 0].numpy()
+    whole = predict(model, x, chunk=1000)
+    assert whole.shape == (2, *x.shape) and whole.dtype == np.float64
+    assert predict(model, x, chunk=7) == pytest.approx(whole, abs=1e-6)

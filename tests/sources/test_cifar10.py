@@ -1,3 +1,5 @@
+"""CIFAR10 from every kind of source: the same bytes, every pixel and label checked, nothing unpickled."""
+
 import hashlib
 import io
 import json
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnrate.core import files
 from attnrate.core.errors import UserError
 from attnrate.sources import cifar10, fetch
 from attnrate.vit.view import load
@@ -76,31 +79,31 @@ def python2_pickle(pixels, labels, fortran=False):
 def contents(batches, kind):
     """The files of an archive of one kind: name → bytes."""
     if kind == "npm":
-        files = {}
+        found = {}
         for name, (pixels, _) in batches.items():
             image = pixels.reshape(ROWS, 3, 1024).transpose(0, 2, 1)
             Image.fromarray(image).save(buffer := io.BytesIO(), "PNG")
-            files[f"{name}.png"] = buffer.getvalue()
+            found[f"{name}.png"] = buffer.getvalue()
         train = np.concatenate([labels for n, (_, labels) in batches.items() if n != "test_batch"])
         labels = {"train_lables.json": train, "test_lables.json": batches["test_batch"][1]}
-        return files | {n: json.dumps(v.tolist()).encode() for n, v in labels.items()}
+        return found | {n: json.dumps(v.tolist()).encode() for n, v in labels.items()}
     if kind == "binary":
         return {f"{n}.bin": np.concatenate([y[:, None], x], 1).tobytes() for n, (x, y) in batches.items()}
     return {n: python2_pickle(x, y, kind == "fortran") for n, (x, y) in batches.items()}
 
 
-def archive(path, files):
+def archive(path, members):
     with tarfile.open(path, "w:gz") as tar:
-        for name, content in files.items():
+        for name, content in members.items():
             info = tarfile.TarInfo(f"inside/{name}")
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
     return path
 
 
-def folder(path, files):
+def folder(path, members):
     path.mkdir()
-    for name, content in files.items():
+    for name, content in members.items():
         (path / name).write_bytes(content)
     return path
 
@@ -117,7 +120,7 @@ def test_every_kind_of_source_gives_the_same_bytes(batches, tmp_path):
     ]
     found = set()
     for i, source in enumerate(sources):
-        cifar10.save(tmp_path / f"{i}.npz", cifar10.obtain(source))
+        files.write_npz(tmp_path / f"{i}.npz", cifar10.obtain(source))
         found.add((tmp_path / f"{i}.npz").read_bytes())
     assert len(found) == 1
     arrays = load(tmp_path / "0.npz")
@@ -139,7 +142,7 @@ def test_a_changed_pixel_or_label_is_detected(batches, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["python", "npm"])
 def test_a_damaged_archive_is_one_error(batches, tmp_path, kind):
-    """A flipped byte that no pixel or label hangs on (padding, file times) may pass; downloads have their own digest."""
+    """A flipped byte that no pixel or label hangs on (padding, file times) may pass; downloads have a digest too."""
     whole = archive(tmp_path / "whole.tgz", contents(batches, kind))
     good, content = cifar10.verified(whole), whole.read_bytes()
     broken, refused = tmp_path / "broken.tgz", 0
@@ -161,12 +164,12 @@ def test_a_damaged_archive_is_one_error(batches, tmp_path, kind):
 def test_nothing_is_ever_unpickled(batches, tmp_path, monkeypatch):
     monkeypatch.setattr(pickle, "loads", lambda *a, **k: pytest.fail("unpickled"))
     monkeypatch.setattr(pickle, "load", lambda *a, **k: pytest.fail("unpickled"))
-    files = contents(batches, "python")
-    cifar10.verified(folder(tmp_path / "good", files))
+    members = contents(batches, "python")
+    cifar10.verified(folder(tmp_path / "good", members))
     mark = tmp_path / "mark"
     evil = b"cposix\nsystem\n(S'touch " + str(mark).encode() + b"'\ntR."
     with pytest.raises(UserError, match="damaged or not CIFAR10"):
-        cifar10.verified(folder(tmp_path / "evil", files | {"data_batch_1": evil}))
+        cifar10.verified(folder(tmp_path / "evil", members | {"data_batch_1": evil}))
     assert not mark.exists()
 
 
@@ -189,24 +192,24 @@ def test_without_a_source_the_error_says_what_was_tried(monkeypatch):
 
     monkeypatch.setattr(cifar10, "official", official)
     monkeypatch.setattr(cifar10, "mirror", mirror)
-    with pytest.raises(UserError, match=r"(?s)official archive: no network.*npm mirror: npm is not.*vit\.data_folder"):
+    with pytest.raises(UserError, match=r"(?s)official archive: no network.*npm mirror: npm is not.*vit\.data\.folder"):
         cifar10.obtain(None)
 
 
 def test_a_failure_leaves_earlier_data_untouched(batches, tmp_path, monkeypatch):
     path = tmp_path / "cifar10.npz"
-    cifar10.save(path, cifar10.obtain(folder(tmp_path / "good", contents(batches, "binary"))))
+    files.write_npz(path, cifar10.obtain(folder(tmp_path / "good", contents(batches, "binary"))))
     before = path.read_bytes()
     monkeypatch.setattr(np, "savez", lambda f, **_: (f.write(b"half"), 1 / 0))
     with pytest.raises(ZeroDivisionError):
-        cifar10.save(path, {})
+        files.write_npz(path, {})
     assert path.read_bytes() == before
 
 
 def test_a_damaged_npz_is_one_error(tmp_path):
     path = tmp_path / "cifar10.npz"
-    cifar10.save(path, cifar10.toy())
+    files.write_npz(path, cifar10.toy())
     assert load(path)["train_x"].shape == (640, 32, 32, 3)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match="download_cifar10"):
+    with pytest.raises(UserError, match=r"cifar10\.npz: cannot be read .*vit_images"):
         load(path)

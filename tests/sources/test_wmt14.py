@@ -135,14 +135,14 @@ def test_a_broken_download_goes_on_where_it_stopped_or_anew(served):
 def test_an_archive_that_is_not_the_official_one_is_refused(served):
     folder, _ = served
     (folder / wmt14.ARCHIVES[1].address).write_bytes(b"another file")
-    with pytest.raises(UserError, match=r"commoncrawl\.tgz could not be downloaded: .*sha256 differs.*data_folder"):
+    with pytest.raises(UserError, match=r"commoncrawl\.tgz could not be downloaded: .*sha256 differs.*data\.folder"):
         obtain(None)
 
 
 def test_no_host_is_one_clear_line(monkeypatch):
     monkeypatch.setattr(wmt14, "HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(fetch, "PATIENCE", 2)
-    with pytest.raises(UserError, match=r"europarl-v7\.tgz could not be downloaded.*translation\.data_folder"):
+    with pytest.raises(UserError, match=r"europarl-v7\.tgz could not be downloaded.*translation\.data\.folder"):
         obtain(None)
 
 

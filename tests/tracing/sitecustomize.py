@@ -1,7 +1,7 @@
 """With this folder on PYTHONPATH and ATTNRATE_TRACE set, every stage lists there the files it opens or renames.
 
-One line each: r or w, a tab, the path. Weights and vocabularies are opened in Rust and C++ and do not show; their paths
-are flags, which tests/test_dvc_yaml.py compares with deps and outs.
+One line each: r or w, a tab, the path. Weights and vocabularies show too: the library opens them in Python before it
+hands them to Rust and C++.
 """
 
 import os

@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from attnrate.translation import bleu
+from attnrate.translation import beam, bleu
+from attnrate.translation import model as seq2seq
 from attnrate.translation.tokens import EOS, PAD, Sentences
-from attnrate.translation import beam, model as seq2seq
 
 SHAPE = {"vocabulary": 23, "width": 16, "depth": 2, "heads": 2, "ff": 32, "dropout": 0.1}
 
@@ -118,7 +118,7 @@ def test_weights_go_to_disk_once_each_and_come_back_tied(model, tmp_path):
     state = seq2seq.weights(model)
     assert seq2seq.SHARED in state and not set(seq2seq.TIED) & set(state)
     save_file(state, tmp_path / "w.safetensors")
-    again = seq2seq.load(type("P", (), SHAPE), tmp_path / "w.safetensors")
+    again = seq2seq.load(tmp_path / "w.safetensors", **SHAPE)
     source = sources()
     options = {"beams": 2, "length_penalty": 0.6, "batch": 5}
     assert beam.translate(again, source, **options) == beam.translate(model, source, **options)

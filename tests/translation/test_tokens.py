@@ -50,9 +50,9 @@ def test_a_vocabulary_smaller_than_the_alphabet_is_an_error():
 
 def test_a_file_that_is_no_model_and_one_that_holds_no_tokens(tmp_path):
     (tmp_path / "x").write_bytes(b"x")
-    with pytest.raises(UserError, match="not a sentencepiece model"):
+    with pytest.raises(UserError, match=r"x: cannot be read .*--force translation_tokens"):
         tokens.Vocabulary(tmp_path / "x")
-    with pytest.raises(UserError, match="prepare_translation"):
+    with pytest.raises(UserError, match=r"x: cannot be read .*--force translation_tokens"):
         tokens.load(tmp_path / "x")
 
 

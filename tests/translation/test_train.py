@@ -1,5 +1,6 @@
 """Training of translation models: batches, averaging of states, and runs that get killed."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -8,17 +9,21 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-import yaml
 
+from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.sources import corpora
-from attnrate.translation import tokens
-from attnrate.translation.tokens import EOS, PAD, Sentences
-from attnrate.translation import model as seq2seq
+from attnrate.core.params import Group
+from attnrate.core.stage import Outs
+from attnrate.large import checkpoint
 from attnrate.large import loop as large
+from attnrate.sources import corpora
+from attnrate.translation import model as seq2seq
+from attnrate.translation import tokens
 from attnrate.translation import train as translation
+from attnrate.translation.tokens import EOS, PAD, Sentences
 from attnrate.translation.train import Pairs, Trainee
 from tests.conftest import ROOT
 
@@ -59,7 +64,7 @@ def test_batches_hold_every_sentence_once_within_the_budget(pairs):
 
 def test_a_budget_below_the_longest_sentence_is_an_error():
     one = Sentences.of([[5] * 30])
-    with pytest.raises(UserError, match=r"translation\.batch_tokens = 30 .*31 tokens"):
+    with pytest.raises(UserError, match=r"translation\.train\.batch_tokens = 30 .*31 tokens"):
         Pairs(one, one, 30)
 
 
@@ -113,46 +118,47 @@ def test_a_model_learns_the_toy_language(pairs):
     assert history.loss.is_monotonic_decreasing and len(history) == 4
 
 
-PARAMS = {
-    "profile": "smoke",
-    "threads": 1,
-    "translation": SHAPE
-    | {
-        "corpus": "toy",
-        "seeds": [0],
-        "smoothing": 0.1,
-        "batch_tokens": 400,
-        "accumulate": 1,
-        "steps": 60,
-        "max_steps": None,
-        "lr": 0.003,
-        "schedule": "linear",
-        "warmup": 0.1,
-        "clip": 1.0,
-        "checkpoint": 1,
-        "average": 3,
-        "average_every": 5,
-    },
-}
+TRAIN = Group(
+    {"seeds": [0], "smoothing": 0.1, "batch_tokens": 400, "accumulate": 1, "steps": 60, "max_steps": None, "lr": 0.003}
+    | {"schedule": "linear", "warmup": 0.1, "clip": 1.0, "checkpoint": 1, "average": 3, "average_every": 5}
+)
 
 
-def stage(folder, out):
-    command = [
-        sys.executable,
-        str(ROOT / "stages" / "train_translation.py"),
-        "--params",
-        "params.yaml",
-        "--tokens",
-        "tokens.npz",
-        "--out",
-        f"{out}.csv",
-        "--history",
-        f"{out}_history.csv",
-        "--weights",
-        out,
-        "--record",
-        f"{out}.json",
-    ]
+def test_a_recipe_is_that_of_the_parameters_and_tuning_changes_what_it_names():
+    full, tuned = translation.recipe(TRAIN), translation.recipe(TRAIN, Group(variants=["permuted"], steps=20, lr=0.001))
+    assert (full.steps, full.lr, full.warmup, full.schedule, full.clip) == (60, 0.003, 6, "linear", 1.0)
+    assert (tuned.steps, tuned.lr, tuned.warmup, tuned.schedule, tuned.clip) == (20, 0.001, 2, "linear", 1.0)
+    assert translation.recipe(Group(TRAIN | {"max_steps": 2})).steps == 2
+
+
+def test_every_run_gets_a_row_a_curve_and_weights(monkeypatch):
+    """The state of the end is averaged with earlier ones, and a permuted run sees permuted sources."""
+    tokens.save(Path("tokens.npz"), encoded())
+    seen = []
+    monkeypatch.setattr(translation, "permute", lambda s: seen.append(len(s)) or tokens.permute(s))
+    start = functools.partial(seq2seq.build, seed=0, **SHAPE)
+    runs = [translation.Run("original", 0, start)]
+    runs.append(translation.Run("permuted", 0, start, permuted=True, tune=Group(steps=4, lr=0.001)))
+    with Outs() as to:
+        to.name = "demo"
+        train = Group(TRAIN | {"steps": 8, "average": 1})
+        translation.train_all(runs, to, Path("tokens.npz"), [], model=Group(SHAPE), train=train)
+        assert Path("data/demo").is_dir() and not list(checkpoint.FOLDER.glob("*")), "in place"
+    table, curves = (pd.read_csv(f"reports/results/demo/{name}.csv") for name in ("losses", "history"))
+    columns = ["variant", "seed", "steps", "parameters", "train_loss", "dev_loss"]
+    assert table.columns.tolist() == columns and table.steps.tolist() == [8, 4]
+    assert set(table.parameters) == {sum(p.numel() for p in start().parameters() if p.requires_grad)}
+    assert curves.groupby("variant").step.max().to_dict() == {"original": 8, "permuted": 4} and len(seen) == 2
+    found = encoded()
+    dev = Pairs(found["dev_en"], found["dev_de"], 400)
+    trained = Trainee(seq2seq.load(Path("data/demo/original_seed0.safetensors"), **SHAPE), 0.1, 8, 1, 1)
+    loss = translation.evaluate(trained, dev, torch.device("cpu"))
+    assert loss == pytest.approx(table.dev_loss[0], rel=1e-5)
+    assert {p.name for p in Path("data/demo").iterdir()} == {f"{run.name}.safetensors" for run in runs}
+
+
+def stage(folder):
+    command = [sys.executable, str(ROOT / "stages" / "translation_main.py")]
     with open("said.txt", "w") as said:
         return subprocess.Popen(command, cwd=folder, stderr=said, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
@@ -164,24 +170,31 @@ def said():
 @pytest.mark.slow
 def test_a_stage_killed_five_times_ends_in_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    tokens.save(Path("tokens.npz"), encoded())
-    Path("params.yaml").write_text(yaml.safe_dump(PARAMS))
-    assert stage(tmp_path, "whole").wait(200) == 0, said()
+    sizes = {k: v for k, v in SHAPE.items() if k != "vocabulary"}
+    own = {"tokens": {"vocabulary": SHAPE["vocabulary"]}, "model": sizes, "train": TRAIN}
+    whole, broken = Path("whole"), Path("broken")
+    for folder in (whole, broken):
+        (folder / "data/translation_tokens").mkdir(parents=True)
+        tokens.save(folder / "data/translation_tokens/tokens.npz", encoded())
+        files.write_json(folder / "params.yaml", {"threads": 1, "translation": own})  # JSON is YAML
+    assert stage(whole).wait(200) == 0, said()
 
-    def checkpoint():
-        found = list(Path(".scratch/checkpoints").glob("*/*.safetensors"))
+    def last():
+        found = list(broken.glob(".scratch/checkpoints/*/*.safetensors"))
         return found[0].stat().st_mtime_ns if found else 0
 
     for _ in range(5):
-        before, process = checkpoint(), stage(tmp_path, "broken")
+        before, process = last(), stage(broken)
         end = time.monotonic() + 200
-        while checkpoint() == before:
+        while last() == before:
             assert process.poll() is None and time.monotonic() < end, said()
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert not Path("broken").exists()
-    assert stage(tmp_path, "broken").wait(200) == 0 and "continuing after step" in said(), said()
-    for name in (".csv", "_history.csv", "/original_seed0.safetensors"):
-        assert Path(f"whole{name}").read_bytes() == Path(f"broken{name}").read_bytes()
-    assert not list(Path(".scratch/checkpoints").glob("*"))
+        assert not (broken / "reports").exists() and not (broken / "data/translation_main").exists()
+    assert stage(broken).wait(200) == 0 and "continuing after step" in said(), said()
+    for name in ("reports/results/translation_main/losses.csv", "reports/results/translation_main/history.csv"):
+        assert (whole / name).read_bytes() == (broken / name).read_bytes()
+    weights = "data/translation_main/original_seed0.safetensors"
+    assert (whole / weights).read_bytes() == (broken / weights).read_bytes()
+    assert not list(broken.glob(".scratch/checkpoints/*"))

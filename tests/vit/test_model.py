@@ -1,12 +1,14 @@
-from types import SimpleNamespace
+"""The ViT with a free head size: timm's model where it should be, cut by the best bilinear form elsewhere."""
 
 import pytest
 import timm
 import torch
+from safetensors.torch import save_file
 from timm.models.vision_transformer import VisionTransformer
 
-from attnrate.vit.permute import permute_patches
+from attnrate.core.errors import UserError
 from attnrate.vit import model as vit
+from attnrate.vit.permute import permute_patches
 
 SMALL = {"image_size": 32, "patch": 8, "width": 48, "depth": 3, "heads": 4, "mlp_ratio": 2.0}  # D = 12
 BASE = {"image_size": 224, "patch": 16, "width": 768, "depth": 12, "heads": 12, "mlp_ratio": 4.0}
@@ -22,19 +24,10 @@ def shake(model, seed=0, size=1.0):
 
 
 def timm_twin(shape, seed=0, size=1.0):
-    return shake(
-        VisionTransformer(
-            img_size=shape["image_size"],
-            patch_size=shape["patch"],
-            num_classes=10,
-            embed_dim=shape["width"],
-            depth=shape["depth"],
-            num_heads=shape["heads"],
-            mlp_ratio=shape["mlp_ratio"],
-        ),
-        seed,
-        size,
-    )
+    names = {"img_size": "image_size", "patch_size": "patch", "embed_dim": "width", "num_heads": "heads"}
+    names |= {name: name for name in ("depth", "mlp_ratio")}
+    twin = VisionTransformer(num_classes=10, **{theirs: shape[ours] for theirs, ours in names.items()})
+    return shake(twin, seed, size)
 
 
 @torch.no_grad()
@@ -62,11 +55,10 @@ def test_a_timm_start_has_the_seeds_own_classifier(monkeypatch):
     twin = timm_twin(SMALL)
     body = {k: v for k, v in twin.state_dict().items() if not k.startswith("head.")}
     monkeypatch.setattr(vit, "pretrained", lambda *_: body)
-    params = SimpleNamespace(**SMALL, pool="token", position_std=0.02)
     models = []
     for seed in (1, 1, 2):
         torch.rand(seed)  # whatever was drawn before
-        models.append(vit.make(params, "qk", 12, seed, "vit_x"))
+        models.append(vit.make("qk", 12, seed, "vit_x", **SMALL))
     one, same, other = (m.head.weight for m in models)
     assert torch.equal(one, same) and not torch.equal(one, other)
     assert all(torch.equal(m.state_dict()[k], body[k]) for m in models for k in body)
@@ -86,7 +78,7 @@ def test_readings_of_the_head_size(reading, width, qkv, proj):
 def test_attention_is_softmax_of_scores_times_values():
     model = shake(vit.build("qk", 3, **SMALL))
     attn, x = model.blocks[0].attn, torch.randn(2, 17, 48)
-    q, k, v = attn.split(x)
+    q, k, v = attn.split_heads(x)
     out = ((q @ k.mT) * attn.scale).softmax(-1) @ v
     assert torch.allclose(attn(x), attn.proj(out.transpose(1, 2).reshape(2, 17, 48)), atol=1e-5)
 
@@ -126,18 +118,22 @@ def test_a_seed_decides_the_weights_and_leaves_other_randomness_alone():
     assert all(torch.equal(a[k], b[k]) for k in a) and any(not torch.equal(a[k], c[k]) for k in a)
 
 
+def test_a_timm_start_of_another_size_is_one_line(monkeypatch):
+    monkeypatch.setattr(vit, "pretrained", lambda *_: timm_twin(SMALL | {"width": 24}).state_dict())
+    with pytest.raises(UserError, match=r"^vit_x: is of another size than vit\.model's") as e:
+        vit.make("qk", 3, 0, "vit_x", **SMALL)
+    assert "\n" not in str(e.value)
+
+
 @torch.no_grad()
-def test_recorded_heads_multiply_to_the_scores():
-    model, seen = shake(vit.build("qk", 3, **SMALL)), {}
+def test_saved_weights_come_back_in_the_model_of_their_sizes(tmp_path):
+    path, model = tmp_path / "w.safetensors", shake(vit.build("qk", 3, **SMALL))
+    save_file(model.state_dict(), path)
     x = torch.randn(2, 3, 32, 32)
-    with vit.record_heads(model, [0, 2], lambda layer, q, k: seen.update({layer: q @ k.mT})):
-        y = model(x)
-    tokens = model.blocks[0].norm1(model.norm_pre(model._pos_embed(model.patch_embed(x))))
-    q, k, _ = model.blocks[0].attn.split(tokens)
-    assert sorted(seen) == [0, 2] and seen[0].shape == (2, 4, 17, 17)
-    assert torch.allclose(seen[0], q @ k.mT / 12**0.5, atol=1e-5)
-    seen.clear()
-    assert torch.equal(model(x), y) and not seen
+    again = vit.load(path, "qk", 3, **SMALL)
+    assert torch.equal(again(x), model(x)) and not again.training
+    with pytest.raises(UserError, match=r"w\.safetensors: cannot be read"):
+        vit.load(path, "qk", 4, **SMALL)
 
 
 @pytest.mark.parametrize("mh", [3, 12])

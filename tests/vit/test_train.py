@@ -1,23 +1,29 @@
+"""Training a ViT: what a batch holds, budgets, scores, what a stage writes, and runs that get killed."""
+
 import json
 import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from accelerate import Accelerator
 from safetensors import safe_open
 from torch import nn
 
+from attnrate.core import files
+from attnrate.core.params import Group, read
+from attnrate.core.stage import Outs
+from attnrate.large import checkpoint
 from attnrate.sources import cifar10
+from attnrate.vit import model
+from attnrate.vit import train as vit
 from attnrate.vit.permute import permute_patches
 from attnrate.vit.view import View
-from attnrate.vit import train as vit
 from tests.conftest import NOTES, ROOT
 
 
@@ -44,33 +50,19 @@ def test_batches_are_mirrored_and_cover_every_image_once():
     assert (same | mirrored).all() and 10 < same.sum() < 54
 
 
-PARAMS = SimpleNamespace(
-    epochs=3,
-    tune_epochs=1,
-    batch=64,
-    max_steps=None,
-    lr=0.1,
-    tune_lr=0.2,
-    optimiser="adamw",
-    tune_optimiser="sgd",
-    weight_decay=0.3,
-    tune_weight_decay=0.4,
-    schedule="cosine",
-    warmup=0.1,
-    clip=1.0,
-    accumulate=1,
-    checkpoint=10,
+TRAIN = Group(
+    {"epochs": 3, "batch": 64, "max_steps": None, "lr": 0.1, "optimiser": "adamw", "weight_decay": 0.3, "clip": 1.0}
+    | {"schedule": "cosine", "warmup": 0.1, "accumulate": 1, "checkpoint": 10, "smoothing": 0.0}
 )
+TUNE = Group(epochs=1, lr=0.2, optimiser="sgd", weight_decay=0.4)
 
 
 def test_budgets():
-    full, tune, none = (vit.recipe(PARAMS, 640, budget) for budget in ("full", "tune", "none"))
+    full, tune, none = (vit.recipe(TRAIN, TUNE, 640, budget) for budget in ("full", "tune", "none"))
     assert (full.steps, full.lr, full.optimiser, full.weight_decay, full.warmup) == (30, 0.1, "adamw", 0.3, 3)
-    assert (tune.steps, tune.lr, tune.optimiser, tune.weight_decay) == (10, 0.2, "sgd", 0.4)
-    assert none.steps == 0
-    PARAMS.max_steps = 2
-    assert vit.recipe(PARAMS, 640, "full").steps == 2
-    PARAMS.max_steps = None
+    assert (tune.steps, tune.lr, tune.optimiser, tune.weight_decay, tune.warmup) == (10, 0.2, "sgd", 0.4, 1)
+    assert (tune.schedule, tune.clip) == (full.schedule, full.clip) == ("cosine", 1.0) and none.steps == 0
+    assert vit.recipe(Group(TRAIN | {"max_steps": 2}), TUNE, 640, "full").steps == 2
 
 
 def test_scores_are_those_of_all_images_of_a_part():
@@ -78,40 +70,86 @@ def test_scores_are_those_of_all_images_of_a_part():
         def forward(self, x):
             return torch.cat([x.mean((2, 3)), torch.zeros(len(x), 7)], 1)
 
-    arrays = vit.subset(cifar10.toy(), 500, 300, 64)
+    arrays = vit.subset(cifar10.toy(), Group(train=500, measure=300, test=64))
     assert len(arrays["train_x"]) == 500 and len(arrays["measure_x"]) == 300 and len(arrays["test_x"]) == 64
     assert (arrays["measure_x"] == arrays["train_x"][:300]).all()
-    view, model = View(32), Colour()
-    found = vit.scores(model, view, arrays, Accelerator())
+    view, colour = View(32), Colour()
+    found = vit.scores(colour, view, arrays, Accelerator())
     for part, score in (("test", "test_loss"), ("measure", "train_loss")):
-        logits = model(view(torch.from_numpy(arrays[f"{part}_x"])))
+        logits = colour(view(torch.from_numpy(arrays[f"{part}_x"])))
         y = torch.from_numpy(arrays[f"{part}_y"]).long()
         assert found[score] == pytest.approx(nn.functional.cross_entropy(logits, y).item(), rel=1e-5)
         if part == "test":
             assert found["test_acc"] == pytest.approx((logits.argmax(1) == y).float().mean().item())
 
 
-def launch(folder, out):
-    command = [
-        sys.executable,
-        ROOT / "stages" / "train_vit.py",
-        "--params",
-        "params.yaml",
-        "--reading",
-        "qk",
-        "--mh",
-        "3",
-        "--data",
-        "toy.npz",
-        "--out",
-        f"{out}.csv",
-        "--history",
-        f"{out}_history.csv",
-        "--weights",
-        out,
-        "--record",
-        f"{out}.json",
-    ]
+MODEL = Group(image_size=32, patch=8, width=16, depth=1, heads=2, mlp_ratio=1.0)
+IMAGES = Group(train=256, measure=64, test=64)
+
+
+def train_all(runs, **changes):
+    """The runs of a stage `demo` on small images; what it wrote."""
+    files.write_npz("images.npz", cifar10.toy())
+    groups = {"model": MODEL, "images": IMAGES, "train": TRAIN, "tune": TUNE} | changes
+    with Outs() as to:
+        to.name = "demo"
+        vit.train_all(runs, to, Path("images.npz"), [], **groups)
+        assert Path("data/demo").is_dir() and not list(checkpoint.FOLDER.glob("*")), "in place"
+    return Path("reports/results/demo"), Path("data/demo")
+
+
+def run(seed=0, variant="original", **options):
+    return vit.Run("qk", 3, seed, variant, lambda: model.make("qk", 3, seed, **MODEL), **options)
+
+
+def test_every_run_gets_a_row_a_curve_and_weights():
+    order = np.roll(np.arange(16), -10)
+    results, weights = train_all([run(), run(1), run(0, "unadapted", p=order, budget="none")])
+    table, curves = (pd.read_csv(results / name) for name in ("scores.csv", "history.csv"))
+    keys = ["reading", "mh", "seed", "variant"]
+    assert table.columns.tolist() == [*keys, "train_loss", "test_loss", "test_acc"]
+    assert table[["variant", "seed"]].values.tolist() == [["original", 0], ["original", 1], ["unadapted", 0]]
+    assert curves.columns.tolist() == [*keys, "step", "lr", "loss"] and set(curves.variant) == {"original"}
+    assert curves[curves.seed == 1].step.tolist() == list(range(1, 13))
+    names = {p.stem for p in weights.iterdir()}
+    assert names == {"original_seed0", "original_seed1", "unadapted_seed0"}
+    untouched = model.load(weights / "unadapted_seed0.safetensors", "qk", 3, **MODEL).state_dict()
+    start = model.make("qk", 3, 0, **MODEL).state_dict()
+    assert all(torch.equal(untouched[k], start[k]) for k in start)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"p": np.arange(16)}, {"p": np.arange(16)[::-1].copy()}),
+        ({"start": "scratch"}, {"start": "vit_tiny_patch16_224"}),
+        ({"budget": "full"}, {"budget": "tune"}),
+    ],
+)
+def test_no_run_goes_on_under_other_conditions(one, other, monkeypatch):
+    """A checkpoint knows the order of the patches, what the weights came from, and the budget."""
+    keys = []
+    monkeypatch.setattr(checkpoint, "key", lambda *given: keys.append(json.dumps(given, default=str)) or "0" * 16)
+    for options in (one, one, other):
+        train_all([run(**options)], train=Group(TRAIN | {"max_steps": 1}))
+    assert keys[0] == keys[1] != keys[2]
+
+
+def prepare(folder, epochs):
+    """Toy images, and parameters for a small model on them."""
+    p = read(ROOT / "params.yaml")
+    p.update(threads=1)
+    p.vit.model.update(width=32, depth=2, heads=2, patch=8)
+    p.vit.images.update(train=640, test=64)
+    p.vit.train.update(epochs=epochs, batch=32, checkpoint=20)
+    p.vit.sweep.update(seeds=[0])
+    (folder / "data" / "vit_images").mkdir(parents=True)
+    np.savez(folder / "data" / "vit_images" / "images.npz", **cifar10.toy())
+    (folder / "params.yaml").write_text(json.dumps(p))  # JSON is YAML
+
+
+def launch(folder):
+    command = [sys.executable, ROOT / "stages" / "vit_sweep.py", "qk", "3"]
     return subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
 
 
@@ -123,48 +161,30 @@ def saved_step(folder):
 
 
 @pytest.mark.slow
-def test_train_vit_killed_five_times_gives_the_same_weights(tmp_path):
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
-    params["threads"] = 1
-    params["vit"] |= {
-        "data": "toy",
-        "width": 32,
-        "depth": 2,
-        "heads": 2,
-        "patch": 8,
-        "train_images": 640,
-        "test_images": 64,
-        "epochs": 60,
-        "batch": 32,
-        "checkpoint": 20,
-        "seeds": [0],
-    }
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
-    cifar10.save(tmp_path / "toy.npz", cifar10.toy())
-    assert launch(tmp_path, "whole").wait(300) == 0
+def test_a_sweep_killed_five_times_gives_the_same_weights(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        prepare(folder, epochs=60)
+    assert launch(whole).wait(300) == 0
     killed = []
     for _ in range(5):
-        process, last = launch(tmp_path, "broken"), killed[-1] if killed else 0
+        process, last = launch(broken), killed[-1] if killed else 0
         end = time.monotonic() + 300
-        while saved_step(tmp_path) <= last:
+        while saved_step(broken) <= last:
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        killed.append(saved_step(tmp_path))
-        assert not (tmp_path / "broken").exists()
-    NOTES.append(f"train_vit: killed after the checkpoints of steps {', '.join(map(str, killed))} of 1200")
+        killed.append(saved_step(broken))
+        assert not (broken / "reports").exists() and not (broken / "data" / "vit_sweep").exists()
+    NOTES.append(f"vit_sweep: killed after the checkpoints of steps {', '.join(map(str, killed))} of 1200")
     assert killed == sorted(set(killed)) and killed[-1] < 1200
-    assert launch(tmp_path, "broken").wait(300) == 0
-    for name in ("{}.csv", "{}_history.csv", "{}/original_seed0.safetensors"):
-        assert (tmp_path / name.format("whole")).read_bytes() == (tmp_path / name.format("broken")).read_bytes()
-    assert list((tmp_path / ".scratch" / "checkpoints").iterdir()) == []
-    assert pd.read_csv(tmp_path / "whole.csv").columns.tolist() == [
-        "reading",
-        "mh",
-        "seed",
-        "variant",
-        "train_loss",
-        "test_loss",
-        "test_acc",
-    ]
+    assert launch(broken).wait(300) == 0
+    results = Path("reports/results/vit_sweep/qk-3")
+    for path in (
+        results / "scores.csv",
+        results / "history.csv",
+        Path("data/vit_sweep/qk-3/original_seed0.safetensors"),
+    ):
+        assert (whole / path).read_bytes() == (broken / path).read_bytes()
+    assert list((broken / ".scratch" / "checkpoints").iterdir()) == []

@@ -32,12 +32,12 @@ def atomic(path: str | Path) -> Iterator[Path]:
     SCRATCH.mkdir(exist_ok=True)
     name = "-".join(part for part in path.parts if part != path.anchor)
     for left in SCRATCH.glob(f"{glob.escape(name)}.draft*"):  # of a run that was killed: an out has one writer
-        _remove(left)
+        remove(left)
     draft = SCRATCH / f"{name}.draft{os.getpid()}"
     try:
         yield draft
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
+        if path.is_dir():  # a file is replaced at once
             shutil.rmtree(path)
         os.replace(draft, path)
     except OSError as e:
@@ -45,10 +45,10 @@ def atomic(path: str | Path) -> Iterator[Path]:
             e.filename = str(path)  # the user knows the out, not its draft
         raise
     finally:
-        _remove(draft)
+        remove(draft)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
@@ -81,8 +81,8 @@ def reading(path: str | Path, remedy: str = RESTORE) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise
     except DAMAGED as e:
-        why = " ".join(str(e).split())
-        raise UserError(f"{path}: cannot be read ({why[:200] or type(e).__name__}); {remedy}") from None
+        why = " ".join(str(e).split())[:200] or type(e).__name__
+        raise UserError(f"{path}: cannot be read ({why}); {remedy}") from None
 
 
 def read_npz(path: str | Path, remedy: str = RESTORE) -> dict[str, np.ndarray]:

@@ -3,7 +3,6 @@
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -11,14 +10,14 @@ from attnrate.core.errors import UserError
 
 FLOAT = "tag:yaml.org,2002:float"
 
+
 class Group(dict):
     """A mapping whose keys are attributes too."""
 
-    def __getattr__(self, key: str) -> Any:
-        try:
-            return self[key]
-        except KeyError:
-            raise AttributeError(f"params.yaml has no {key} among {', '.join(self)}") from None
+    def __getattr__(self, key: str):
+        if key not in self:
+            raise AttributeError(f"params.yaml has no {key} among {', '.join(self)}")
+        return self[key]
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,1 +1,1 @@
-"""What no stage imports: cluster, profiles, verification, costs, tables of the documentation."""
+"""What no result depends on: run log, cluster, profiles, verification, costs, tables of the documentation."""

@@ -24,6 +24,7 @@ from distributed import Client, Future, LocalCluster, get_worker, wait
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 
+from attnrate.core import params
 from attnrate.core.errors import UserError
 from attnrate.ops import leash
 
@@ -81,11 +82,6 @@ def run_stage(name: str, root: Path, options: list[str]) -> tuple[int, str, str,
 # On the machine that was asked -----------------------------------------------------------------------------------
 
 
-def need(name: str, profile: str) -> str:
-    """The paper profile's large models, in training, decoding and spectra, want a GPU; nothing else does."""
-    return "GPU" if profile == "paper" and name.startswith(("train_", "translate", "spectra_vit")) else "CPU"
-
-
 def heights(upstream: dict[str, set[str]]) -> dict[str, int]:
     """How many stages follow one after the other on each stage: the longest chain goes first."""
     found = dict.fromkeys(upstream, 0)
@@ -102,7 +98,7 @@ class Run:
     client: Client
     root: Path
     upstream: dict[str, set[str]]
-    profile: str
+    gpu: set[str]  # the stages that want one
     allow_missing: bool
     patience: float  # seconds that a stage waits for a worker that can run it
     heights: dict[str, int] = field(init=False)
@@ -115,6 +111,9 @@ class Run:
 
     def __post_init__(self):
         self.heights = heights(self.upstream)
+
+    def need(self, name: str) -> str:
+        return "GPU" if name in self.gpu else "CPU"
 
     def started(self, event: tuple[float, dict]) -> None:
         name, where = event[1]["stage"], event[1]["where"]
@@ -140,7 +139,7 @@ class Run:
                     options,
                     key=f"{name}-{time.time_ns()}",
                     pure=False,
-                    resources={need(name, self.profile): 1},
+                    resources={self.need(name): 1},
                     priority=self.heights[name],
                 )
                 self.running[future] = name
@@ -164,10 +163,10 @@ class Run:
         """A stage fails if for a while no worker has offered what it needs."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         offered = {r for w in workers for r in w["resources"]}
-        needed = {need(name, self.profile) for name in self.running.values()}
+        needed = {self.need(name) for name in self.running.values()}
         self.waiting = {r: self.waiting.get(r, time.monotonic()) for r in needed - offered}
         for future, name in list(self.running.items()):
-            resource = need(name, self.profile)
+            resource = self.need(name)
             if time.monotonic() - self.waiting.get(resource, math.inf) >= self.patience:
                 future.cancel()
                 del self.running[future]
@@ -203,22 +202,27 @@ def out_of_date(root: Path, names: list[str], allow_missing: bool) -> set[str]:
         return {n for n in names if stages[n].changed(allow_missing, upstream=list(graph.successors(stages[n])))}
 
 
-def plan(root: Path, targets: list[str]) -> dict[str, set[str]]:
-    """The targets (all stages, if none is named) and what they need: each stage with its direct upstream."""
+def plan(root: Path, targets: list[str], profile: str) -> tuple[dict[str, set[str]], set[str]]:
+    """The targets (or all stages) and what they need, each with its direct upstream; those whose `meta` wants a GPU.
+
+    Only the paper profile's models are large enough for one.
+    """
     repo = Repo(str(root), _wait_for_lock=True)
     with repo, lock_repo(repo):
         try:
             todo = [s for t in targets for s in repo.stage.collect(t)] if targets else list(repo.index.stages)
         except DvcException as e:
             raise UserError(str(e)) from None
-        found: dict[str, set[str]] = {}
+        found, gpu = {}, set()
         while todo:
             stage = todo.pop(0)
             if stage.addressing not in found:
                 upstream = list(repo.index.graph.successors(stage))
                 found[stage.addressing] = {s.addressing for s in upstream}
                 todo += upstream
-    return found
+                if profile == "paper" and (stage.meta or {}).get("gpu"):
+                    gpu.add(stage.addressing)
+    return found, gpu
 
 
 def connect(stack: ExitStack, scheduler: str | None, workers: int) -> Client:
@@ -269,13 +273,13 @@ def main(argv: list[str] | None = None) -> None:
     root, start = Path.cwd(), time.perf_counter()
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is said here
     try:
-        params = config.load(root / "params.yaml", ("profile", "threads"), {})
-        upstream = plan(root, args.stages)
+        p = params.read(root / "params.yaml")
+        upstream, gpu = plan(root, args.stages, p.profile)
         with ExitStack() as stack:
             # in the paper profile all workers would share the first GPU
-            usual = 1 if params.profile == "paper" else max(1, os.cpu_count() // params.threads)
+            usual = 1 if p.profile == "paper" else max(1, os.cpu_count() // p.threads)
             client = connect(stack, args.scheduler, args.workers or usual)
-            run = Run(client, root, upstream, params.profile, args.allow_missing, args.patience)
+            run = Run(client, root, upstream, gpu, args.allow_missing, args.patience)
             run.go()
     except UserError as e:
         sys.exit(f"cluster: {e}")

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
+from attnrate.core import params
 from attnrate.ops.profile import overlay
-from attnrate.schemas import check as config
 from attnrate.schemas.all import Params
-from attnrate.translation import model as seq2seq
+from attnrate.schemas.check import Section, check
+from attnrate.translation import model as translation
 from attnrate.translation.train import Trainee
 from attnrate.vit import model as vit
 
@@ -56,44 +57,42 @@ def count(model: nn.Module, forward: Callable[[], Tensor]) -> Cost:
     return Cost(3 * counter.get_total_flops(), size, sum(p.numel() for p in model.parameters()))
 
 
-def vit_cost(p, reading: str, mh: int) -> Cost:
+def vit_cost(sizes: Section, reading: str, mh: int) -> Cost:
     with torch.device("meta"):  # shapes without numbers
-        model = vit.make(p, reading, mh, 0)
-        x = torch.zeros(1, 3, p.image_size, p.image_size)
+        model = vit.make(reading, mh, 0, **dict(sizes))
+        x = torch.zeros(1, 3, sizes.image_size, sizes.image_size)
         return count(model, lambda: model(x))
 
 
-def translation_cost(p) -> Cost:
-    trainee = Trainee(seq2seq.make(p, 0), p.smoothing, p.steps, p.average, p.average_every)
+def translation_cost(p: Section) -> Cost:
+    model = translation.build(vocabulary=p.tokens.vocabulary, seed=0, **dict(p.model))
+    trainee = Trainee(model, p.train.smoothing, p.train.steps, p.train.average, p.train.average_every)
     ids = torch.full((1, SENTENCE), 9)
     return count(trainee.model, lambda: trainee(ids, ids))
 
 
-def on_gpu(params: Params) -> Iterator[tuple[str, str, float, float]]:
+def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
     """(stage, what, hours, GB) of the stages that want a GPU."""
-    p = params.vit
-    batch, full, tuned = p.batch // p.accumulate, p.train_images * p.epochs, p.train_images * p.tune_epochs
-    sweep = {(r, mh): vit_cost(p, r, mh) for r in p.readings for mh in p.mh_sweep}
-    hours, memory = sum(c.hours(full) for c in sweep.values()), max(c.gigabytes(batch) for c in sweep.values())
-    yield "train_vit", f"{len(sweep) * len(p.seeds)} models, {p.epochs} epochs", hours * len(p.seeds), memory
-    main, seeds, extra = vit_cost(p, "qk", p.main_mh), len(p.table_seeds), len(p.extra_seeds)
-    start = full if p.main_start == "scratch" else tuned
-    yield "train_vit_main", f"{seeds} models", seeds * main.hours(start), main.gigabytes(batch)
+    p = paper.vit
+    batch, full = p.train.batch // p.train.accumulate, p.images.train * p.train.epochs
+    tuned, spectra = p.images.train * p.tune.epochs, p.spectra.images
+    sweep = [vit_cost(p.model, r, mh) for r in p.grid.readings for mh in p.grid.mh]
+    models, memory = len(sweep) * len(p.sweep.seeds), max(c.gigabytes(batch) for c in sweep)
+    hours = sum(c.hours(full) for c in sweep) * len(p.sweep.seeds)
+    yield "vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory
+    main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), len(p.main.seeds), len(p.permuted.seeds)
+    start = full if p.main.start == "scratch" else tuned
+    yield "vit_main", f"{seeds} models", seeds * main.hours(start), main.gigabytes(batch)
     items = (2 * seeds + extra) * tuned + extra * start
-    yield "train_vit_permuted", f"{2 * (seeds + extra)} models", main.hours(items), main.gigabytes(batch)
-    images = (len(sweep) + 1) * p.spectra_images
-    yield (
-        "spectra_vit",
-        f"{len(sweep) + 1} models, {p.spectra_images:,} images, forward passes alone",
-        main.hours(images) / 3,
-        main.gigabytes(0),
-    )
-    t = params.translation
-    pair, step = translation_cost(t), t.batch_tokens / SENTENCE  # pairs of sentences
-    altered = sum(t.steps if v == "permuted-scratch" else t.tune_steps for v in t.variants)
+    yield "vit_permuted", f"{2 * (seeds + extra)} models", main.hours(items), main.gigabytes(batch)
+    what = f"{len(sweep) + 1} models, {spectra:,} images, forward passes alone"
+    yield "vit_spectra", what, main.hours((len(sweep) + 1) * spectra) / 3, main.gigabytes(0)
+    t, variants = paper.translation.train, paper.translation.tune.variants
+    pair, step = translation_cost(paper.translation), t.batch_tokens / SENTENCE  # pairs of sentences
+    altered = sum(t.steps if v == "permuted-scratch" else paper.translation.tune.steps for v in variants)
     for name, what, steps in (
-        ("train_translation", f"{len(t.seeds)} models", t.steps),
-        ("train_translation_permuted", f"{len(t.seeds) * len(t.variants)} models", altered),
+        ("translation_main", f"{len(t.seeds)} models", t.steps),
+        ("translation_permuted", f"{len(t.seeds) * len(variants)} models", altered),
     ):
         yield name, what, len(t.seeds) * pair.hours(steps * step), pair.gigabytes(step / t.accumulate)
 
@@ -101,45 +100,45 @@ def on_gpu(params: Params) -> Iterator[tuple[str, str, float, float]]:
 def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator[tuple[str, float]]:
     """(stage, hours) of the small models: the laptop's measured seconds, times the growth of the work."""
 
+    def cells(p: Params) -> int:
+        return len(p.linear.cells.names) * len(p.linear.cells.seeds)
+
+    def examples(p: Params) -> int:
+        steps = sum(task.steps for _, task in p.examples.tasks)
+        return steps * p.examples.train.batch * len(p.examples.train.seeds)
+
+    def rates(p: Params) -> int:
+        own = p.rates.train
+        return own.steps * own.batch * len(own.seeds) * len(own.mh)
+
     def growth(work: Callable[[Params], float]) -> float:
         return work(paper) / work(laptop)
 
-    def transformers(p: Params) -> float:
-        return p.linear.steps * p.linear.batch * len(p.linear.cells) * len(p.linear.seeds)
-
-    def sampled(p: Params) -> float:
-        return p.linear.rnn_sample_steps * p.linear.batch * len(p.linear.cells) * len(p.linear.seeds)
-
-    exact = growth(lambda p: p.linear.rnn_steps * len(p.linear.seeds))
+    exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.cells.seeds))
+    sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * cells(p))
     factors = {
-        "rates_free_kernel": growth(lambda p: p.rates.free_steps * len(p.rates.seeds)),
-        "rates_train": growth(lambda p: p.rates.steps * p.rates.batch * len(p.rates.seeds) * len(p.rates.train_mh)),
-        "linear_rnn": (1 - SAMPLED) * exact + SAMPLED * growth(sampled),
-        "linear_train": growth(transformers),
-        "gallery_train": growth(
-            lambda p: (
-                (p.gallery.nearest_steps + p.gallery.mass_steps + p.gallery.selection_steps)
-                * p.gallery.batch
-                * len(p.gallery.seeds)
-            )
-        ),
+        "rates_free_kernel": growth(lambda p: p.rates.free_kernel.steps * len(p.rates.free_kernel.seeds)),
+        "rates_train": growth(rates),
+        "linear_rnn": (1 - SAMPLED) * exact + SAMPLED * sampled,
+        "linear_train": growth(lambda p: p.linear.train.steps * p.linear.train.batch * cells(p)),
+        "examples_train": growth(examples),
     }
     for stage, factor in factors.items():
         yield stage, factor * sum(s for name, s in seconds.items() if name.partition("@")[0] == stage) / 3600
 
 
 def profiles(root: Path) -> tuple[Params, Params]:
-    base, path = config.read(root / "params.yaml"), root / "profiles" / "paper.yaml"
-    return (config.check(Params, content, path) for content in (base, overlay(base, config.read(path), path)))
+    base, path = params.read(root / "params.yaml"), root / "profiles" / "paper.yaml"
+    return check(Params, base, "params.yaml"), check(Params, overlay(base, params.read(path), path), path)
 
 
 def markdown(seconds: dict[str, float], root: Path = Path(".")) -> str:
     laptop, paper = profiles(root)
     found = list(on_gpu(paper))
     lines = [
-        f"One {DEVICE} at {UTILISATION:.0%} of its {PEAK / 1e12:.0f} TFLOP/s; operations are counted on the true models "
-        f"(a training step as three forward passes; sentences of {SENTENCE} tokens a side), memory as what autograd keeps "
-        "of a batch in bfloat16 and 16 bytes for each parameter.",
+        f"One {DEVICE} at {UTILISATION:.0%} of its {PEAK / 1e12:.0f} TFLOP/s; operations are counted on the true "
+        f"models (a training step as three forward passes; sentences of {SENTENCE} tokens a side), memory as what "
+        "autograd keeps of a batch in bfloat16 and 16 bytes for each parameter.",
         "",
         "| stage | what | GPU hours | GPU memory (GB) |",
         "|---|---|---:|---:|",
@@ -147,7 +146,7 @@ def markdown(seconds: dict[str, float], root: Path = Path(".")) -> str:
         f"| **all** | | **{sum(r[2] for r in found):.0f}** | **{max(r[3] for r in found):.0f}** |",
         "",
         "Small models, on the laptop's cores: the measured seconds above, times the growth of steps, batch and models. "
-        "Decoding (`translate`) and the preparation of WMT14 are not estimated.",
+        "Decoding (`translation_bleu`) and the preparation of WMT14 are not estimated.",
         "",
         "| stage | CPU hours |",
         "|---|---:|",

@@ -1,18 +1,8 @@
-"""`python -m attnrate.ops.profiles`: what each profile changes, as a table in docs/profiles.md.
+"""What each profile changes, as the table of docs/profiles.md, which `make readme` writes."""
 
-No stage depends on it; `make readme` calls it.
-"""
-
-import re
-import sys
-from pathlib import Path
 from typing import Any
 
-from attnrate.core import files, params
-from attnrate.core.errors import UserError
 from attnrate.ops.profile import flatten
-
-BEGIN, END = "<!-- profiles:begin -->", "<!-- profiles:end -->"
 
 
 def text(value: Any) -> str:
@@ -31,26 +21,3 @@ def table(laptop: dict, profiles: dict[str, dict]) -> str:
             cells = [f"`{key}`", text(value), *(text(changed[n]) if n in changed else "" for n in tops)]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def fill(page: str, content: str) -> str:
-    pattern = re.compile(f"{BEGIN}.*?{END}", re.DOTALL)
-    if len(pattern.findall(page)) != 1:
-        raise UserError(f"docs/profiles.md should hold {BEGIN} and then {END}, once")
-    return pattern.sub(lambda _: f"{BEGIN}\n{content}\n{END}", page)
-
-
-def main(root: Path = Path(".")) -> None:
-    try:
-        profiles = {name: params.read(root / "profiles" / f"{name}.yaml") for name in ("smoke", "paper")}
-        path = root / "docs" / "profiles.md"
-        old = path.read_text(encoding="utf-8")
-        new = fill(old, table(params.read(root / "params.yaml"), profiles))
-    except UserError as e:
-        sys.exit(str(e))
-    if new != old:
-        files.write_text(path, new)
-
-
-if __name__ == "__main__":
-    main()

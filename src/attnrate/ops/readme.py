@@ -1,80 +1,177 @@
-"""`make readme`: the tables of results, costs and ratios and the drawing of the DAG in README.md, between their markers.
+"""`make readme`: the tables of README.md and docs/ that come from committed files, each between its markers.
 
-Reads reports/claims.json, reports/costs.md, benchmarks/results.md and dvc.yaml. No stage depends on it.
+No stage depends on it.
 """
 
 import re
-import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-from attnrate.core import files
+import networkx as nx
+from dvc.repo import Repo
+
+from attnrate.core import files, params
 from attnrate.core.errors import UserError
-from attnrate.ops import costs
+from attnrate.ops import costs, profiles, runlog
 from attnrate.report.claims.ledger import counts
 
 
-def results(rows: list[dict]) -> str:
-    """The counts, and a row for each claim."""
-    found = ", ".join(f"{n} {verdict}" for verdict, n in counts(rows).items() if n)
-    profiles = ", ".join(sorted({r["profile"] for r in rows}))
-    lines = [
-        f"{len(rows)} claims, {profiles} profile: {found}.",
-        "",
-        "| claim | measured | verdict | command |",
-        "|---|---|---|---|",
-    ]
-    for r in rows:
-        measured = f"{r['measured']}<br>({r['spread']}; n = {r['n']})" if r["measured"] else ""
-        cells = [f"{r['claim']} ({r['ref']})", measured, f"**{r['verdict']}**", f"`{r['command']}`"]
-        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    return "\n".join(lines)
+class Row(NamedTuple):
+    """A table or figure of the paper in the README's table of results."""
+
+    name: str
+    leads: dict[str, str]  # what is measured → the claim that has the value
+    others: tuple[str, ...]  # claims that are only counted
+    paper: str
+    stage: str
 
 
-def drawing(root: Path) -> str:
-    """The stages as a mermaid flowchart, each matrix as one box."""
-    command = [sys.executable, "-m", "dvc", "dag", "--md", "--collapse-foreach-matrix"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    if done.returncode:
-        raise UserError(f"dvc dag failed: {done.stderr.strip()}")
-    return done.stdout.strip().replace("\t", "  ")
+ROWS = (
+    Row(
+        "Figure 1",
+        {"m_h ≥ r": "finite-rank", "slopes at r = ∞": "rate-value"},
+        ("rank-order", "rate-by-alpha", "recipe"),
+        "no error from m_h = r on; slopes -0.1 (α = 0.55) and -1 (α = 1)",
+        "fig1",
+    ),
+    Row(
+        "Figure 2",
+        {"singular values over images": "vit-concentration"},
+        ("vit-low-rank",),
+        "they concentrate",
+        "fig_vit",
+    ),
+    Row(
+        "Figure 3",
+        {"spectra": "vit-convergence", "training error": "vit-error-falls"},
+        ("vit-exponent",),
+        "spectra converge; training error m_h^-0.27 + 1.05",
+        "fig_vit",
+    ),
+    Row(
+        "Table 1",
+        {"images": "vit-permuted", "text": "translation-order"},
+        (),
+        "accuracy 0.98, altered 0.96; BLEU on WMT14 26.85, altered 25.91",
+        "table1",
+    ),
+    Row(
+        "Table 2",
+        {"RNN, order altered": "ordering-rnn", "Transformer": "ordering-transformer"},
+        ("table2-floor", "mixing-rnn", "mixing-transformer", "learned-filter"),
+        "RNN 1.02e-07 → 3.57e-02; Transformer 2.18e-05 → 2.51e-05",
+        "linear_table",
+    ),
+    Row(
+        "Table 3",
+        {"RNN": "table3-rnn", "Transformer": "table3-transformer"},
+        (),
+        "RNN 5.58 → 5.24; Transformer 5.43e-04 → 5.36e-04",
+        "linear_table",
+    ),
+    Row(
+        "Figures 4–6",
+        {"attention against the rule": "attention-weights"},
+        ("ff-recovered", "argmax-recovered", "low-loss-rule", "as-stated"),
+        "attention is the rule",
+        "fig_examples",
+    ),
+    Row(
+        "the theory",
+        {"Theorem 4.1": "bound"},
+        ("equivariance", "width", "prop-6.1", "prop-6.2", "prop-6.3", "mixing-rank"),
+        "the error is at most the bound (17)",
+        "claims",
+    ),
+)
+ALONE = ("validate", "claims", "page")  # stages with a box of their own in the drawing
 
 
-def fill(text: str, name: str, content: str) -> str:
-    """text with content between the markers of that name."""
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if len(pattern.findall(text)) != 1:
-        raise UserError(f"README.md should hold {begin} and then {end}, once")
-    return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
+def summary(claims: list[dict]) -> str:
+    return ", ".join(f"{n} {verdict}" for verdict, n in counts(claims).items() if n)
 
 
-def render(text: str, parts: dict[str, str]) -> str:
+def header(claims: list[dict]) -> str:
+    return f"{len(claims)} claims, {', '.join(sorted({c['profile'] for c in claims}))} profile: {summary(claims)}."
+
+
+def table(head: tuple[str, ...], rows: list[list[str]]) -> str:
+    cells = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in cells)
+
+
+def results(claims: list[dict]) -> str:
+    """A row for each table and figure of the paper: our numbers beside the paper's, and the verdicts."""
+    by_id, rows = {c["id"]: c for c in claims}, []
+    for row in ROWS:
+        ours = "<br>".join(f"{what}: {by_id[i]['measured'] or by_id[i]['why']}" for what, i in row.leads.items())
+        verdicts = summary([by_id[i] for i in (*row.leads.values(), *row.others)])
+        rows.append([row.name, ours, row.paper, verdicts, f"`dvc repro {row.stage}`"])
+    return f"{header(claims)}\n\n{table(('of the paper', 'here', 'in the paper', 'claims', 'command'), rows)}"
+
+
+def ledger(claims: list[dict]) -> str:
+    """A row for each claim."""
+    rows = []
+    for c in claims:
+        measured = f"{c['measured']}<br>({c['spread']}; n = {c['n']})" if c["measured"] else ""
+        rows.append([f"{c['claim']} ({c['ref']})", measured, f"**{c['verdict']}**", f"`{c['command']}`"])
+    return f"{header(claims)}\n\n{table(('claim', 'measured', 'verdict', 'command'), rows)}"
+
+
+def drawing() -> str:
+    """The pipeline as a mermaid flowchart, a box for each branch."""
+    with Repo() as repo:
+        graph = repo.index.graph  # edges lead from a stage to what it needs
+        box = {s: s.addressing if s.addressing in ALONE else s.meta["branch"] for s in graph}
+        edges = {(box[up], box[s]) for s, up in graph.edges if box[up] != box[s]}
+    sizes = {name: list(box.values()).count(name) for name in sorted(set(box.values()))}
+    number = {name: i for i, name in enumerate(sizes, 1)}
+    labels = {n: n if n in ALONE else f"{n}<br>{size} stages" for n, size in sizes.items()}
+    direct = sorted(nx.transitive_reduction(nx.DiGraph(edges)).edges)
+    lines = [*(f'  node{number[n]}["{label}"]' for n, label in labels.items())]
+    lines += [f"  node{number[a]} --> node{number[b]}" for a, b in direct]
+    return "\n".join(["```mermaid", "flowchart LR", *lines, "```"])
+
+
+def pages() -> dict[str, dict[str, str]]:
+    """File → marker → what stands there."""
+    claims, runs = files.read_json("reports/claims.json"), runlog.kept()
+    if not runs:
+        raise UserError(f"{runlog.KEPT} is missing; `make repro` writes it")
+    tops = {name: params.read(f"profiles/{name}.yaml") for name in ("smoke", "paper")}
+    return {
+        "README.md": {"results": results(claims), "costs": costs.by_branch(runs, costs.branches())},
+        "docs/ledger.md": {"ledger": ledger(claims)},
+        "docs/performance.md": {"ratios": Path("benchmarks/results.md").read_text(encoding="utf-8").strip()},
+        "docs/dag.md": {"dag": drawing()},
+        "docs/profiles.md": {"profiles": profiles.table(params.read("params.yaml"), tops)},
+    }
+
+
+def fill(page: str, text: str, parts: dict[str, str]) -> str:
+    """text with each part between the markers of its name."""
     for name, content in parts.items():
-        text = fill(text, name, content)
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        pattern = re.compile(f"{begin}.*?{end}", re.DOTALL)
+        if len(pattern.findall(text)) != 1:
+            raise UserError(f"{page} should hold {begin} and then {end}, once")
+        text = pattern.sub(lambda _, new=f"{begin}\n{content}\n{end}": new, text)
     return text
 
 
-def main(readme: Path = Path("README.md")) -> None:
-    root = readme.resolve().parent
-    sources = [root / name for name in ("reports/claims.json", "reports/costs.md", "benchmarks/results.md")]
+def main() -> None:
     try:
-        for path in (readme, *sources):
-            if not path.exists():
-                raise UserError(f"{path.name} is missing; run this in the repository, after `make repro`")
-        claims, measured, ratios = sources
-        parts = {
-            "results": results(files.read_json(claims)),
-            "costs": costs.branches(measured.read_text(encoding="utf-8")),
-            "ratios": ratios.read_text(encoding="utf-8").strip(),
-            "dag": drawing(root),
-        }
-        old = readme.read_text(encoding="utf-8")
-        new = render(old, parts)
+        old = {page: (Path(page).read_text(encoding="utf-8"), parts) for page, parts in pages().items()}
+        new = {page: fill(page, text, parts) for page, (text, parts) in old.items()}
+    except FileNotFoundError as e:
+        sys.exit(f"{e.filename} is missing; run this in the repository, after `make repro`")
     except UserError as e:
         sys.exit(str(e))
-    if new != old:
-        files.write_text(readme, new)
+    for page, text in new.items():
+        if text != old[page][0]:
+            files.write_text(page, text)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 dvc.lock, where the parameters and the hashes are.
 """
 
+import hashlib
 import json
 import platform
 import resource
@@ -12,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import yaml
+
+from attnrate.core import files
 
 LOG, KEPT = Path(".runs.jsonl"), Path("reports/runs.json")
 PACKAGES = (
@@ -25,8 +28,17 @@ def append(stage: str, seconds: float) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
     print(f"{stage}: {seconds:.1f} s, {peak:.2f} GB peak", file=sys.stderr)
     entry = {"stage": stage, "seconds": round(seconds, 1), "peak_gb": round(peak, 2), "on": machine()}
+    entry["params"] = parameters()
     with LOG.open("a", encoding="utf-8") as f:
         f.write(json.dumps(entry) + "\n")
+
+
+def short(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def parameters(path: Path = Path("params.yaml")) -> str:
+    return short(path.read_bytes()) if path.exists() else ""
 
 
 def machine() -> dict:
@@ -45,7 +57,52 @@ def processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor())
 
 
-def outs(lock: Path = Path("dvc.lock")) -> dict[str, dict[str, str]]:
-    """The hash of every out by stage, from dvc.lock."""
-    stages = yaml.load(lock.read_text(encoding="utf-8"), yaml.CSafeLoader)["stages"]
+def latest(log: Path = LOG) -> dict[str, dict]:
+    """The last run of each stage."""
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    return {run.pop("stage"): run for run in map(json.loads, lines)}
+
+
+def outs(lock: str) -> dict[str, dict[str, str]]:
+    """The hash of every out by stage, from the text of dvc.lock."""
+    stages = yaml.load(lock, yaml.CSafeLoader)["stages"]
     return {name: {out["path"]: out["md5"] for out in stage.get("outs", [])} for name, stage in stages.items()}
+
+
+def digests() -> dict[str, str]:
+    """One short hash for the outs of each stage of dvc.lock."""
+    found = outs(Path("dvc.lock").read_text(encoding="utf-8"))
+    return {name: short(repr(sorted(own.items())).encode()) for name, own in found.items()}
+
+
+def kept() -> dict[str, dict]:
+    """The runs of reports/runs.json; each has the digest of the outs it made."""
+    content = files.read_json(KEPT) if KEPT.exists() else {"machines": [], "stages": {}}
+    return {name: run | {"on": content["machines"][run["on"]]} for name, run in content["stages"].items()}
+
+
+def last() -> dict[str, dict]:
+    """The last run of every stage of dvc.lock: of the log, or as it was kept.
+
+    An experiment that was put back leaves its runs in the log. They had other parameters than params.yaml now has, and
+    give way to a kept run that made the outs of dvc.lock.
+    """
+    here, known, params, runs = latest(), kept(), parameters(), {}
+    for name, made in digests().items():
+        run, old = here.get(name), known.get(name)
+        if run and (run.get("params") == params or old is None or old["outs"] != made):
+            runs[name] = {key: run[key] for key in ("seconds", "peak_gb", "on")} | {"outs": made}
+        elif old:
+            runs[name] = old
+    return runs
+
+
+def keep() -> dict[str, dict]:
+    """Write reports/runs.json anew, with each machine once."""
+    runs, machines = last(), []
+    for run in runs.values():
+        if run["on"] not in machines:
+            machines.append(run["on"])
+    stages = {name: run | {"on": machines.index(run["on"])} for name, run in runs.items()}
+    files.write_json(KEPT, {"machines": machines, "stages": stages})
+    return runs

@@ -1,7 +1,7 @@
 """`make verify`: results in the working tree against the committed ones, number by number.
 
-After a rebuild, perhaps on another machine: python -m attnrate.ops.verify [REVISION]. Rows, counts and verdicts must agree;
-verify.toml has the tolerance of every number and says which numbers another CPU may move.
+After a rebuild, perhaps on another machine: python -m attnrate.ops.verify [REVISION]. Rows, counts and verdicts must
+agree; verify.toml has the tolerance of every number and says which numbers another CPU may move.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import math
 import statistics
 import subprocess
 import sys
+import tempfile
 import textwrap
 import tomllib
 from collections import defaultdict
@@ -20,10 +21,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import yaml
 from pydantic import BeforeValidator, Field
 
+from attnrate.core import params
 from attnrate.core.errors import UserError
+from attnrate.ops import runlog
 from attnrate.schemas import check
 
 FOLDERS = ("reports/results", "reports/tables", "reports/metrics", "reports/claims.json")
@@ -32,22 +34,23 @@ SHOWN = 40  # movements inside the tolerance; what is outside is all shown
 Value = float | str
 
 
-def matches(text: str, patterns: tuple[str, ...]) -> bool:
+def matches(text: str, patterns: list[str]) -> bool:
     return any(fnmatchcase(text, p) for p in patterns)
 
 
-Patterns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+Patterns = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Rule(check.Section):
     """The tolerance of the numbers whose file and name match; text and counts are `exact`."""
 
     files: Patterns
-    names: Patterns = ("*",)
+    names: Patterns = Field(["*"])
     why: str
     rtol: Annotated[float, Field(ge=0)] = 0.0
     atol: Annotated[float, Field(ge=0)] = 0.0
     factor: Annotated[float, Field(gt=1)] | None = None  # largest ratio of the two, either way
+    cap: Annotated[float, Field(gt=0)] = math.inf  # largest change, whatever the factor
     median: bool = False  # over seeds
     free: bool = False  # shown, never out of tolerance
 
@@ -61,7 +64,7 @@ class Rule(check.Section):
         share = abs(new - old) / limit if limit else math.inf
         if self.factor and old * new > 0:
             share = min(share, abs(math.log(new / old)) / math.log(self.factor))
-        return share
+        return max(share, abs(new - old) / self.cap)
 
     def __str__(self) -> str:
         if self.free:
@@ -69,7 +72,7 @@ class Rule(check.Section):
         parts = [f"factor {self.factor:g}"] if self.factor else []
         parts += [f"{self.rtol:g} relative"] if self.rtol else []
         parts += [f"± {self.atol:g}"] if self.atol else []
-        return " or ".join(parts) or "exact"
+        return (" or ".join(parts) or "exact") + (f", ± {self.cap:g}" if self.cap < math.inf else "")
 
 
 class Rules(check.Section):
@@ -77,7 +80,8 @@ class Rules(check.Section):
     rules: list[Rule]
 
     def of(self, file: str, name: str) -> Rule:
-        return next(r for r in self.rules if matches(file, r.files) and matches(name, r.names))
+        path = file.removeprefix("reports/")
+        return next(r for r in self.rules if matches(path, r.files) and matches(name, r.names))
 
 
 def load_rules() -> Rules:
@@ -192,8 +196,14 @@ def git(*args: str) -> str:
 
 def outs(lock: str) -> dict[str, str]:
     """The hash of every out of dvc.lock."""
-    stages = yaml.load(lock, yaml.CSafeLoader)["stages"]
-    return {out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])}
+    return {path: md5 for stage in runlog.outs(lock).values() for path, md5 in stage.items()}
+
+
+def committed_params(revision: str) -> params.Group:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "params.yaml")
+        path.write_text(git("show", f"{revision}:params.yaml"), encoding="utf-8")
+        return params.read(path)
 
 
 def print_identity(revision: str) -> None:
@@ -212,8 +222,7 @@ def print_identity(revision: str) -> None:
 def verify(revision: str) -> bool:
     """Print what moved; whether everything is within its tolerance."""
     rules = load_rules()
-    committed_params = yaml.load(git("show", f"{revision}:params.yaml"), yaml.CSafeLoader)
-    if params.read("params.yaml") != committed_params:
+    if params.read("params.yaml") != committed_params(revision):
         raise UserError(f"params.yaml differs from {revision}; verify compares two runs of the same parameters")
     print_identity(revision)
     committed = set(git("ls-tree", "-r", "-z", "--name-only", revision, "--", *FOLDERS).split("\0"))

@@ -4,9 +4,8 @@ import pandas as pd
 
 from attnrate.laws.powerlaw import loglog_slope
 from attnrate.rates import theory
+from attnrate.rates.best import best
 from attnrate.rates.pod import PodTarget, coupling, singular_values, softmax_average
-
-NETWORKS = ("paper", "trained", "constructive", "free-kernel")  # Transformers of eq. (5); pod is a kernel only
 
 
 def truncation(target: PodTarget, mh: int) -> dict:
@@ -29,16 +28,6 @@ def join(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
     frames = [part.assign(estimator=name).reindex(columns=columns) for name, part in parts.items()]
     table = pd.concat(frames).astype({"seed": "Int64"})
     return table.sort_values(["alpha", "rank", "mh", "estimator", "seed"], ignore_index=True)
-
-
-def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The least error over networks and seeds at each (α, r, m_h), from any head size up to m_h.
-
-    Every estimate bounds the infimum from above, and a model is also a model of any larger head size.
-    """
-    networks = table[table.estimator.isin(NETWORKS)]
-    least = networks.loc[networks.groupby(["alpha", "rank", "mh"]).mse.idxmin()].sort_values(["alpha", "rank", "mh"])
-    return least.assign(mse=least.groupby(["alpha", "rank"]).mse.cummin()).reset_index(drop=True)
 
 
 def slopes(table: pd.DataFrame, pod: pd.DataFrame) -> pd.DataFrame:

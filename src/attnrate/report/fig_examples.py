@@ -5,9 +5,11 @@ import pandas as pd
 from matplotlib.patheffects import withStroke
 
 from attnrate.examples.runs import MAIN, median_run, runs
-from attnrate.report.figure import plt
+from attnrate.report.style.figure import plt
 
 GREEN, RED, INK = "C2", "C1", "0.25"
+HALO = withStroke(linewidth=2.5, foreground="white")
+LEARNED = "$\\hat F∘\\hat f(x)$"
 NUMBER = {"nearest": 4, "mass": 5, "selection": 6}
 RULE = {
     "nearest": "y(t) is the point of V nearest to $u_t$",
@@ -38,17 +40,9 @@ def link(ax, a, b, weight: float) -> None:
 
 def dots(ax, xy: np.ndarray, colour: str, marker: str, labels: list[str], name: str, size=60) -> None:
     ax.scatter(*xy.T, s=size, color=colour, marker=marker, edgecolors="white", linewidths=0.8, zorder=3, label=name)
+    style = {"color": colour, "fontsize": 9, "path_effects": [HALO], "zorder": 6}
     for point, label in zip(xy, labels, strict=True):
-        ax.annotate(
-            label,
-            point,
-            xytext=(6, 5),
-            textcoords="offset points",
-            fontsize=9,
-            color=colour,
-            zorder=6,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )
+        ax.annotate(label, point, xytext=(6, 5), textcoords="offset points", **style)
 
 
 def plane(ax, low: float, title: str, columns: int) -> None:
@@ -85,39 +79,27 @@ def relation_mass(ax, x: np.ndarray, attention: np.ndarray) -> None:
         mass = x[mine, 2]
         dots(ax, points[mine], colour, marker, [str(s) for s in mine], f"segment of ★{t}, area = mass", 30 + 150 * mass)
         dots(ax, centre[None], colour, "*", [f"★{t}"], "average by attention", 170)
-        ax.scatter(
-            *(mass @ points[mine] / mass.sum()),
-            s=230,
-            facecolors="none",
-            edgecolors=INK,
-            zorder=4,
-            label="true centre of gravity",
-        )
+        true = mass @ points[mine] / mass.sum()
+        ax.scatter(*true, s=230, facecolors="none", edgecolors=INK, zorder=4, label="true centre of gravity")
     plane(ax, 0, "(b) What each token ★ links: line width = weight", columns=2)
+
+
+def stacked(ax, xy: np.ndarray, colour: str, marker: str, labels: list[str], shift: int) -> None:
+    """Dots one below the other, their labels on the left (shift < 0) or on the right."""
+    ax.scatter(*xy.T, s=70, color=colour, marker=marker, edgecolors="white", zorder=3)
+    style = {"color": colour, "fontsize": 8.5, "ha": "right" if shift < 0 else "left", "va": "center"}
+    for point, label in zip(xy, labels, strict=True):
+        ax.annotate(label, point, xytext=(shift, 0), textcoords="offset points", **style)
 
 
 def relation_selection(ax, x: np.ndarray, attention: np.ndarray) -> None:
     tau = len(x)
-    outputs, inputs = np.stack([np.zeros(tau), -np.arange(tau)], 1), np.stack([np.ones(tau), -np.arange(tau)], 1)
+    outputs, inputs = (np.stack([np.full(tau, at), -np.arange(tau)], 1) for at in (0.0, 1.0))
     for t, s in np.ndindex(attention.shape):
         link(ax, outputs[t], inputs[s], attention[t, s])
-    for xy, colour, marker, letter, side, shift in (
-        (outputs, GREEN, "o", "y", "right", -9),
-        (inputs, RED, "s", "v", "left", 9),
-    ):
-        ax.scatter(*xy.T, s=70, color=colour, marker=marker, edgecolors="white", zorder=3)
-        for i, point in enumerate(xy):
-            chosen = f"  {{{', '.join(f'{j:.0f}' for j in x[i, 2:])}}}" if letter == "y" else ""
-            ax.annotate(
-                f"{letter}({i}){chosen}",
-                point,
-                xytext=(shift, 0),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                color=colour,
-                fontsize=8.5,
-            )
+    chosen = [", ".join(f"{s:.0f}" for s in named) for named in x[:, 2:]]
+    stacked(ax, outputs, GREEN, "o", [f"y({t})  {{{names}}}" for t, names in enumerate(chosen)], -9)
+    stacked(ax, inputs, RED, "s", [f"v({s})" for s in range(tau)], 9)
     ax.set(xlim=(-0.75, 1.25), ylim=(0.5 - tau, 1.2), title="(b) What attention links: line width = weight")
     ax.text(-0.3, 0.6, "outputs, s(t) in braces", color=GREEN, ha="center")
     ax.text(1, 0.6, "inputs", color=RED, ha="center")
@@ -130,12 +112,8 @@ def identity(ax, panels: dict, ff: np.ndarray, rmse: float) -> None:
     for k, (colour, marker) in enumerate((("C0", "o"), ("C4", "^"))):
         ax.scatter(true[:, k], ff[:, k], s=9, color=colour, marker=marker, alpha=0.6, lw=0, label=f"coordinate {k + 1}")
     ax.plot([low, high], [low, high], "--", color="black", lw=1, label="F∘f: identity")
-    ax.set(
-        title=f"(c) $\\hat F∘\\hat f$ against F∘f, rmse {rmse:.3f}",
-        xlabel="F∘f(x) = v",
-        ylabel="$\\hat F∘\\hat f(x)$",
-        aspect="equal",
-    )
+    ax.set(title=f"(c) $\\hat F∘\\hat f$ against F∘f, rmse {rmse:.3f}", xlabel="F∘f(x) = v", ylabel=LEARNED)
+    ax.set_aspect("equal")
     ax.legend(loc="upper left", markerscale=1.5, handletextpad=0.3)
 
 
@@ -148,13 +126,9 @@ def contour(ax, panels: dict, ff: np.ndarray, rmse: float) -> None:
     lines = ax.contour(grid, grid, norm, levels=levels[2::2], colors="white", linestyles="--", linewidths=1)
     ax.clabel(lines, fontsize=8, fmt="%.1f")
     ax.grid(False)
-    ax.figure.colorbar(filled, ax=ax, shrink=0.8, label="$\\hat F∘\\hat f(x)$", ticks=levels[::2])
-    ax.set(
-        title=f"(c) $\\hat F∘\\hat f$ (colour), F∘f = |x| (dashed), rmse {rmse:.3f}",
-        aspect="equal",
-        xlabel="first coordinate",
-        ylabel="second coordinate",
-    )
+    ax.figure.colorbar(filled, ax=ax, shrink=0.8, label=LEARNED, ticks=levels[::2])
+    ax.set_title(f"(c) $\\hat F∘\\hat f$ (colour), F∘f = |x| (dashed), rmse {rmse:.3f}")
+    ax.set(aspect="equal", xlabel="first coordinate", ylabel="second coordinate")
 
 
 RELATION = {"nearest": relation_nearest, "mass": relation_mass, "selection": relation_selection}
@@ -176,27 +150,43 @@ def of_run(panels: dict, run: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     return panels["attention"][i, j], panels["ff"][i, j]
 
 
+def panel_row() -> tuple[plt.Figure, np.ndarray]:
+    return plt.subplots(1, 4, figsize=(15.2, 4.7), width_ratios=(1, 1, 1, 1.1))
+
+
 def figure(task: str, table: pd.DataFrame, panels: dict, note: str) -> plt.Figure:
     """The run of median loss: attention, true weights, the relation, F∘f."""
     part = runs(table, task, MAIN[task])
     run = median_run(part)
     attention, ff = of_run(panels, run)
-    f, axes = plt.subplots(1, 4, figsize=(15.2, 4.7), width_ratios=(1, 1, 1, 1.1))
+    f, axes = panel_row()
     labels = ticks(task, panels["x"]), "input s", "output t"
     matrix(axes[0], attention, "(a) Learned attention A(t, s) of one input", *labels)
     matrix(axes[1], panels["true"], "True weights of the same input", *labels)
     RELATION[task](axes[2], panels["x"], attention)
     RECOVERED[task](axes[3], panels, ff, run.ff_rmse)
     f.suptitle(f"Figure {NUMBER[task]}: {RULE[task]}", fontsize=13)
-    f.supxlabel(
-        f"Shown: the seed of median loss ({run.seed}). Median and range over {len(part)} seeds: argmax agreement "
-        f"{spread(part, 'argmax_agreement', '.3f')}, correlation of attention with the true weights "
-        f"{spread(part, 'attention_corr', '.4f')},\nlargest deviation of a weight {spread(part, 'attention_maxdev', '.2f')}, "
-        f"test MSE {spread(part, 'mse', '.1e')}. {note}, $m_h$ = {run.mh}, variant {run.variant}.",
-        fontsize=9,
-        color=INK,
+    text = (
+        f"Shown: the seed of median loss ({run.seed}). Median and range over {len(part)} seeds: "
+        f"argmax agreement {spread(part, 'argmax_agreement', '.3f')}, "
+        f"correlation of attention with the true weights {spread(part, 'attention_corr', '.4f')},\n"
+        f"largest deviation of a weight {spread(part, 'attention_maxdev', '.2f')}, "
+        f"test MSE {spread(part, 'mse', '.1e')}. {note}, $m_h$ = {run.mh}, variant {run.variant}."
     )
+    f.supxlabel(text, fontsize=9, color=INK)
     return f
+
+
+def loss_panel(ax, mass: pd.DataFrame, level: float) -> None:
+    """Every run on mass, with what counts as a low loss shaded."""
+    variants = mass.groupby("variant", sort=False)
+    for (variant, part), colour, marker in zip(variants, ("C0", "C5", "C1"), "os^", strict=False):
+        ax.scatter(part.mse, part.attention_corr, color=colour, marker=marker, s=45, label=variant)
+    left, right, lowest = mass.mse.min() / 2, mass.mse.max() * 2, mass[mass.mse <= level].attention_corr.min()
+    ax.axvspan(left, level, color="0.93", zorder=0, label="low loss")
+    ax.set(xlabel="test MSE", xscale="log", xlim=(left, right), title="(d) Every run: loss against attention")
+    ax.set(ylabel="correlation of attention with the rule", ylim=(min(0, lowest) - 0.05, 1.05))
+    below(ax, columns=2)
 
 
 def counterexample(table: pd.DataFrame, panels: dict, note: str, limits: dict) -> plt.Figure:
@@ -209,51 +199,24 @@ def counterexample(table: pd.DataFrame, panels: dict, note: str, limits: dict) -
     level = max(limits["mse"], good.mse)
     low = mass[mass.mse <= level]
     bad = low.loc[low.attention_corr.idxmin()]
-    f, axes = plt.subplots(1, 4, figsize=(15.2, 4.7), width_ratios=(1, 1, 1, 1.1))
+    f, axes = panel_row()
     labels = ticks("mass", panels["x"]), "input s", "output t"
-    for ax, run in zip(axes, (good, bad), strict=False):
-        title = f"{run.variant}, seed {run.seed}\nMSE {run.mse:.1e}, correlation {run.attention_corr:.2f}"
-        matrix(ax, of_run(panels, run)[0], title, *labels)
-    axes[0].set_title("(a) " + axes[0].get_title())
-    axes[1].set_title("(b) " + axes[1].get_title())
-    for run, colour, marker in ((good, "C0", "o"), (bad, "C1", "^")):
-        axes[2].scatter(
-            panels["ff_true"][:, 0],
-            of_run(panels, run)[1][:, 0],
-            s=9,
-            color=colour,
-            marker=marker,
-            alpha=0.6,
-            lw=0,
-            label=f"{run.variant}, seed {run.seed}: rmse {run.ff_rmse:.3f}",
-        )
+    for ax, letter, run, colour, marker in zip(axes, "ab", (good, bad), ("C0", "C1"), "o^", strict=False):
+        attention, ff = of_run(panels, run)
+        name = f"{run.variant}, seed {run.seed}"
+        title = f"({letter}) {name}\nMSE {run.mse:.1e}, correlation {run.attention_corr:.2f}"
+        matrix(ax, attention, title, *labels)
+        style = {"s": 9, "color": colour, "marker": marker, "alpha": 0.6, "lw": 0}
+        axes[2].scatter(panels["ff_true"][:, 0], ff[:, 0], label=f"{name}: rmse {run.ff_rmse:.3f}", **style)
     axes[2].plot([0, 1.4], [0, 1.4], "--", color="black", lw=1, label="F∘f: the norm")
-    axes[2].set(title="(c) $\\hat F∘\\hat f$ against F∘f", xlabel="F∘f(x) = |x|", ylabel="$\\hat F∘\\hat f(x)$")
+    axes[2].set(title="(c) $\\hat F∘\\hat f$ against F∘f", xlabel="F∘f(x) = |x|", ylabel=LEARNED)
     below(axes[2], columns=1)
-    for (variant, part), colour, marker in zip(
-        mass.groupby("variant", sort=False), ("C0", "C5", "C1"), "os^", strict=False
-    ):
-        axes[3].scatter(part.mse, part.attention_corr, color=colour, marker=marker, s=45, label=variant)
-    axes[3].axvspan(mass.mse.min() / 2, level, color="0.93", zorder=0, label="low loss")
-    axes[3].set(
-        title="(d) Every run: loss against attention",
-        xlabel="test MSE",
-        ylabel="correlation of attention with the rule",
-        xscale="log",
-        xlim=(mass.mse.min() / 2, mass.mse.max() * 2),
-        ylim=(min(0, bad.attention_corr) - 0.05, 1.05),
-    )
-    below(axes[3], columns=2)
-    found = bad.attention_corr < limits["corr"]
-    f.suptitle(
-        "Centre of gravity: "
-        + (
-            "a low loss does not make attention the rule"
-            if found
-            else "no run of low loss whose attention is not the rule"
-        ),
-        fontsize=13,
-    )
-    why = "A point without weight on itself can pass on its norm only by how it weighs the others. " if found else ""
+    loss_panel(axes[3], mass, level)
+    if bad.attention_corr < limits["corr"]:
+        found = "a low loss does not make attention the rule"
+        why = "A point without weight on itself can pass on its norm only by how it weighs the others. "
+    else:
+        found, why = "no run of low loss whose attention is not the rule", ""
+    f.suptitle(f"Centre of gravity: {found}", fontsize=13)
     f.supxlabel(f"{why}Input and true weights as in Figure 5. {note}, $m_h$ = {good.mh}.", fontsize=9, color=INK)
     return f

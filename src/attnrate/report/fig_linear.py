@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from attnrate.report.figure import plt
+from attnrate.report.style.figure import plt, shared_legend
 
 COLOURS = {"rnn": "C0", "rnn-bias": "C5", "transformer": "C1"}
 
@@ -12,9 +12,8 @@ def curves(history: pd.DataFrame, floors: pd.DataFrame, profile: str) -> plt.Fig
     names = [n for n in history.target.unique() if n in set(history[history.model == "transformer"].target)]
     exact = {"/".join(filter(None, (f.target, f.alteration, f.filter))): f for f in floors.fillna("").itertuples()}
     columns = 4
-    figure, axes = plt.subplots(
-        -(-len(names) // columns), columns, figsize=(3 * columns, 2.6 * -(-len(names) // columns)), squeeze=False
-    )
+    rows = -(-len(names) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(3 * columns, 2.6 * rows), squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):
         runs = history[(history.target == name) & history.recipe.isin(["population", "centred"])]
         for (model, seed), run in runs.groupby(["model", "seed"]):
@@ -31,8 +30,7 @@ def curves(history: pd.DataFrame, floors: pd.DataFrame, profile: str) -> plt.Fig
         ax.set_ylabel("mean squared error")
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
-    handles = {label: h for ax in axes.flat for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    shared_legend(figure, axes.flat, columns=5)
     figure.suptitle(f"Tables 2 and 3: training error against step ({profile} profile; a line a seed)", fontsize=9)
     return figure
 
@@ -56,7 +54,6 @@ def kernels(table: pd.DataFrame, profile: str) -> plt.Figure:
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.suptitle(
-        f"RNN kernels on every reading of the alterations ({profile} profile, no bias, exact error)", fontsize=9
-    )
+    title = f"RNN kernels on every reading of the alterations ({profile} profile, no bias, exact error)"
+    figure.suptitle(title, fontsize=9)
     return figure

@@ -5,7 +5,7 @@ import pandas as pd
 
 from attnrate.laws.fit import AUTHORS_ERROR, AUTHORS_MH, SHAPES
 from attnrate.laws.vit import errors
-from attnrate.report.figure import head_size_axis, plt
+from attnrate.report.style.figure import head_size_axis, plt
 
 SHOWN = 32  # violins in a panel
 NORMALISED = {"tokens": "$\\sigma_k$ / number of tokens", "largest": "$\\sigma_k / \\sigma_1$", "none": "$\\sigma_k$"}
@@ -50,10 +50,8 @@ def curve(laws: dict, m: np.ndarray) -> tuple[np.ndarray, str]:
     y = power["c"] * SHAPES["power"](m, power["a"]) + power["b"]
     low, high = power["low"]["a"], power["high"]["a"]
     if low is None or high is None:  # a law is drawn, but its numbers mean nothing
-        return (
-            y,
-            f"exponent open, 95 %: {'0' if low is None else f'{low:.2f}'} to {'∞' if high is None else f'{high:.2f}'}",
-        )
+        ends = "0" if low is None else f"{low:.2f}", "∞" if high is None else f"{high:.2f}"
+        return y, f"exponent open, 95 %: {ends[0]} to {ends[1]}"
     return y, f"{power['c']:.3g} $m_h^{{-{power['a']:.3g}}}$ + {power['b']:.3g}"
 
 

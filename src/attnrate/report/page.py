@@ -9,6 +9,7 @@ import io
 import os
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def sections() -> list[dict]:
 
 
 def image(path: Path) -> dict:
-    """A PNG as data: address, in lossless WebP: every pixel as it was (a palette would shift colours), half the bytes."""
+    """A PNG as data: address, in lossless WebP: half the bytes, every pixel as it was (a palette shifts colours)."""
     with Image.open(path) as picture, io.BytesIO() as buffer:
         flat = Image.new("RGB", picture.size, "white")
         flat.paste(picture, mask=picture.getchannel("A") if picture.mode == "RGBA" else None)
@@ -82,24 +83,26 @@ def csv(path: Path, columns: dict[str, str], keep: dict[str, list[str]]) -> dict
 
 
 def text(value: Any) -> str:
+    """A parameter's value as params.yaml spells it."""
     if isinstance(value, list):
         return ", ".join(map(text, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return "null" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def leaves(group: BaseModel, prefix: str = "") -> Iterator[dict]:
+    """Key, value and meaning of every parameter in a group and in the groups inside it."""
+    for name, field in type(group).model_fields.items():
+        key, value = prefix + (field.alias or name), getattr(group, name)
+        if isinstance(value, BaseModel):
+            yield from leaves(value, f"{key}.")
+        else:
+            yield {"key": key, "value": text(value), "about": field.description or ""}
 
 
 def settings(params: BaseModel, names: list[str]) -> list[dict]:
-    """Key, value and meaning of each name: a parameter, or all those of a group and the groups in it."""
-    found = []
-    for name in names:
-        value, about = params, ""
-        for part in name.split("."):
-            about = type(value).model_fields[part].description or ""
-            value = getattr(value, part)
-        if isinstance(value, BaseModel):
-            found += settings(params, [f"{name}.{inner}" for inner in type(value).model_fields])
-        else:
-            found.append({"key": name, "value": text(value), "about": about})
-    return found
+    """What a section names: a parameter, or all those of a group."""
+    known = list(leaves(params))
+    return [leaf for name in names for leaf in known if f"{leaf['key']}.".startswith(f"{name}.")]
 
 
 def item(entry: dict, reports: Path) -> dict:
@@ -113,11 +116,7 @@ def item(entry: dict, reports: Path) -> dict:
     else:
         path = reports / "results" / entry["csv"]
         found = {"csv": csv(path, entry["columns"], entry.get("keep", {})), "files": [path]}
-    return {
-        "folded": entry.get("folded", False),
-        **{k: entry.get(k) for k in ("title", "alt", "paper", "command")},
-        **found,
-    }
+    return dict.fromkeys(("alt", "paper", "folded")) | entry | found
 
 
 def fill(section: dict, rows: dict[str, dict], params: BaseModel, reports: Path) -> dict:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from attnrate.rates.table import best
+from attnrate.rates.best import best
 
 
 def rates(table: pd.DataFrame) -> pd.DataFrame:

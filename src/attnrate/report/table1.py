@@ -17,29 +17,28 @@ ROWS = {
 }
 
 
+def by_variant(table: pd.DataFrame, score: str, paper: dict[str, float]) -> pd.DataFrame:
+    found = table.groupby("variant")[score].agg(value="mean", low="min", high="max", n="count").reset_index()
+    return found.assign(paper=found.variant.map(paper))
+
+
 def cifar10(vit: pd.DataFrame, main_mh: int) -> pd.DataFrame:
     """One row a variant of the main model: variant, value, low, high, n, paper."""
     main = vit[(vit.reading == "qk") & (vit.mh == main_mh)]
     if "pretrained" in set(main.variant):  # the main model started from other weights than the sweep's
         main = main[main.variant != "original"].replace({"variant": {"pretrained": "original"}})
-    acc = main.groupby("variant").test_acc.agg(value="mean", low="min", high="max", n="count").reset_index()
-    return acc.assign(paper=acc.variant.map(PAPER))
+    return by_variant(main, "test_acc", PAPER)
 
 
 def translation(table: pd.DataFrame) -> pd.DataFrame:
-    bleu = table.groupby("variant").bleu.agg(value="mean", low="min", high="max", n="count").reset_index()
-    return bleu.assign(paper=bleu.variant.map(table_translation.PAPER))
+    return by_variant(table, "bleu", table_translation.PAPER)
 
 
 def join(vit: pd.DataFrame, main_mh: int, data: str, sentences: pd.DataFrame) -> pd.DataFrame:
     """The whole table, long: dataset, metric, variant, value, low, high, n, paper."""
-    parts = [
-        cifar10(vit, main_mh).assign(dataset=NAMES[data], metric="accuracy"),
-        translation(sentences).assign(
-            dataset=table_translation.corpus_name(sentences), metric=table_translation.METRIC
-        ),
-    ]
-    table = pd.concat(parts)
+    images = cifar10(vit, main_mh).assign(dataset=NAMES[data], metric="accuracy")
+    corpus = table_translation.corpus_name(sentences)
+    table = pd.concat([images, translation(sentences).assign(dataset=corpus, metric=table_translation.METRIC)])
     order = table.variant.map({v: i for i, v in enumerate(ROWS)})
     table = table.assign(order=order).dropna(subset="order").sort_values(["dataset", "order"])
     return table[["dataset", "metric", "variant", "value", "low", "high", "n", "paper"]]
@@ -63,6 +62,5 @@ def cell(value: float, low: float, high: float, n: int, digits: int) -> str:
 
 
 def caption(profile: str) -> str:
-    return (
-        f"Table 1: performance on original and altered temporal order ({profile} profile; mean [range] over n seeds)."
-    )
+    how = f"{profile} profile; mean [range] over n seeds"
+    return f"Table 1: performance on original and altered temporal order ({how})."

@@ -6,22 +6,9 @@ import pandas as pd
 
 from attnrate.core import files
 
-TEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "ρ": r"$\rho$",
-    "θ": r"$\theta$",
-    "τ": r"$\tau$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "×": r"$\times$",
-    "–": "--",
-    "∞": r"$\infty$",
-    "→": r"$\to$",
-    "^": r"\textasciicircum{}",
-}
+TEX = {c: f"\\{c}" for c in "&%_#"} | {"^": r"\textasciicircum{}", "–": "--"}
+SYMBOLS = {"ρ": "rho", "θ": "theta", "τ": "tau", "≤": "le", "≥": "ge", "×": "times", "∞": "infty", "→": "to"}
+TEX |= {c: f"$\\{name}$" for c, name in SYMBOLS.items()}
 
 
 def short(value: float) -> str:
@@ -31,12 +18,8 @@ def short(value: float) -> str:
 
 def markdown(table: pd.DataFrame, caption: str) -> str:
     rows = [list(table.columns), ["---"] * table.shape[1], *table.astype(str).values.tolist()]
-    return (
-        caption
-        + "\n\n"
-        + "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows)
-        + "\n"
-    )
+    lines = ("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows)
+    return "\n".join([caption, "", *lines, ""])
 
 
 def latex(table: pd.DataFrame, caption: str, label: str) -> str:
@@ -46,23 +29,10 @@ def latex(table: pd.DataFrame, caption: str, label: str) -> str:
     def line(row) -> str:
         return " & ".join(escape(str(c)) for c in row) + r" \\"
 
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escape(caption)}}}",
-            rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
-            r"\toprule",
-            line(table.columns),
-            r"\midrule",
-            *(line(row) for row in table.values.tolist()),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    head = [r"\begin{table}", r"\centering", rf"\caption{{{escape(caption)}}}", rf"\label{{{label}}}"]
+    head += [rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}", r"\toprule", line(table.columns), r"\midrule"]
+    body = [line(row) for row in table.values.tolist()]
+    return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
 def save(name: str, table: pd.DataFrame, caption: str, layout: pd.DataFrame | None = None) -> None:

@@ -24,23 +24,11 @@ MODELS = {"RNN": ("rnn-bias", "population"), "Trans.": ("transformer", "centred"
 
 def cell(results: pd.DataFrame, table: int, alteration: str, filter: str, model: str, recipe: str) -> dict:
     """Median, best and worst of the living seeds, and how many were dead."""
-    r = results[
-        (results.table == table)
-        & (results.alteration == alteration)
-        & (results["filter"] == filter)
-        & (results.model == model)
-        & (results.recipe == recipe)
-    ]
-    alive = r[~r.dead]
-    shown = alive if len(alive) else r
-    return {
-        "median": shown.mse.median(),
-        "best": shown.mse.min(),
-        "worst": shown.mse.max(),
-        "n": len(r),
-        "dead": int(r.dead.sum()),
-        "floor": r.floor.min(),
-    }
+    key = {"table": table, "alteration": alteration, "filter": filter, "model": model, "recipe": recipe}
+    r = results[(results[list(key)] == pd.Series(key)).all(axis=1)]
+    shown = r if r.dead.all() else r[~r.dead]
+    spread = {"median": shown.mse.median(), "best": shown.mse.min(), "worst": shown.mse.max()}
+    return {**spread, "n": len(r), "dead": int(r.dead.sum()), "floor": r.floor.min()}
 
 
 def printed(results: pd.DataFrame, table: int) -> pd.DataFrame:
@@ -51,18 +39,8 @@ def printed(results: pd.DataFrame, table: int) -> pd.DataFrame:
             continue
         alteration, filter = READING.get((number, structure, row), ("original", ""))
         for (name, (model, recipe)), paper in zip(MODELS.items(), values, strict=True):
-            found = cell(results, table, alteration, filter, model, recipe)
-            rows.append(
-                {
-                    "structure": structure,
-                    "row": row,
-                    "model": name,
-                    "alteration": alteration,
-                    "filter": filter,
-                    **found,
-                    "paper": paper,
-                }
-            )
+            key = {"structure": structure, "row": row, "model": name, "alteration": alteration, "filter": filter}
+            rows.append({**key, **cell(results, table, alteration, filter, model, recipe), "paper": paper})
     return pd.DataFrame(rows)
 
 
@@ -89,8 +67,9 @@ def caption(table: int, profile: str) -> str:
     mixing = "; mixing: causal filter θ ~ N(0,1), length 5" if table == 2 else ""
     kernel = "ρ(s) = exp(-s)" if table == 2 else "ρ(s) ~ U[0,1]"
     return (
-        f"Table {table}, {kernel}, {profile} profile: mean squared error, median [best–worst] over seeds that did not get stuck (the others: dead). "
-        f"Ordering read as '{order}'{mixing}. RNN: 128 linear units with biases, exact error."
+        f"Table {table}, {kernel}, {profile} profile: mean squared error, median [best–worst] over seeds "
+        f"that did not get stuck (the others: dead). Ordering read as '{order}'{mixing}. "
+        "RNN: 128 linear units with biases, exact error."
     )
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from attnrate.report.fig_vit import NORMALISED, SHOWN
-from attnrate.report.figure import plt
+from attnrate.report.style.figure import plt
 from attnrate.spectra.measure import Measured
 from attnrate.tool.decay import NOISE, solid
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.report.figure import save
+from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown
 from attnrate.spectra.measure import Measured, measure
 from attnrate.tool import draw, inputs

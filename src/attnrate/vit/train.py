@@ -39,7 +39,7 @@ def loss(view: View, smoothing: float) -> large.Loss:
     return lambda model, batch: F.cross_entropy(model(view(batch["x"])), batch["y"], label_smoothing=smoothing)
 
 
-def recipe(train: Group, tune: Group, images: int, budget: str) -> Recipe:
+def recipe(train: Group, tune: Group | None, images: int, budget: str) -> Recipe:
     """The recipe of params.yaml: `full`, `tune` for a trained model that goes on, `none` for one only tested."""
     if budget == "none":
         return Recipe(steps=0, lr=0.0)
@@ -109,10 +109,19 @@ class Run:
 
 
 def train_all(
-    runs: list[Run], to: Outs, data: Path, inputs: list[Path], *, model: Group, images: Group, train: Group, tune: Group
+    runs: list[Run],
+    to: Outs,
+    data: Path,
+    inputs: list[Path],
+    *,
+    model: Group,
+    images: Group,
+    train: Group,
+    tune: Group | None = None,
 ) -> None:
     """Train and test every run; write scores.csv, a row each, history.csv, and their weights.
 
+    `tune` is what the recipe of a trained model that goes on changes; without such a run it is not needed.
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
     accelerator = large.make_accelerator()

@@ -1,5 +1,6 @@
 """Findings for Proposition B.1 and appendix B.1."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -7,65 +8,45 @@ import pandas as pd
 from attnrate.examples.runs import MAIN, STATED, runs
 from attnrate.report.claims.ledger import Finding, Untestable, grade_all
 
+Cases = tuple[str, str, int, list[bool]]
+
 
 def table(results: Path) -> pd.DataFrame:
     return pd.read_csv(results / "examples_table/examples.csv")
 
 
-def _parts(results: Path, variants: dict[str, str]) -> dict[str, pd.DataFrame]:
+def cases(results: Path, variants: dict[str, str], column: str, good: Callable[[str, float], bool]) -> Cases:
+    """A case for each task: medians over seeds, the range of seeds behind each, the number of runs, what holds."""
     t = table(results)
     parts = {task: runs(t, task, variant) for task, variant in variants.items()}
-    if missing := [task for task, part in parts.items() if part.empty]:
-        raise Untestable(f"no run of {' and '.join(f'{task} ({variants[task]})' for task in missing)} in this profile")
-    return parts
-
-
-def _medians(parts: dict[str, pd.DataFrame], column: str) -> tuple[dict[str, float], str, str]:
-    """Medians over seeds, their list, and the range of seeds behind each."""
-    found = {task: part[column].median() for task, part in parts.items()}
+    if missing := [f"{task} ({variants[task]})" for task, part in parts.items() if part.empty]:
+        raise Untestable(f"no run of {' and '.join(missing)} in this profile")
+    medians = {task: part[column].median() for task, part in parts.items()}
+    listed = ", ".join(f"{task} {v:.4g}" for task, v in medians.items())
     ranges = (f"{task} {part[column].min():.4g} to {part[column].max():.4g}" for task, part in parts.items())
-    return found, ", ".join(f"{task} {v:.4g}" for task, v in found.items()), "over seeds: " + ", ".join(ranges)
-
-
-def _count(parts: dict[str, pd.DataFrame]) -> int:
-    return sum(map(len, parts.values()))
+    n = sum(map(len, parts.values()))
+    return listed, f"over seeds: {', '.join(ranges)}", n, [good(task, v) for task, v in medians.items()]
 
 
 def ff_recovered(results: Path, limits: dict) -> Finding:
-    parts = _parts(results, MAIN)
-    found, listed, spread = _medians(parts, "ff_rmse")
-    return Finding(
-        f"median rmse {listed}",
-        spread,
-        _count(parts),
-        grade_all([v <= limits[task] for task, v in found.items()]),
-        "Measured at single inputs F̂(W_V f̂(x(t))), which is what the proof's constant sequences give.",
-    )
+    listed, spread, n, holds = cases(results, MAIN, "ff_rmse", lambda task, v: v <= limits[task])
+    why = "Measured at single inputs F̂(W_V f̂(x(t))), which is what the proof's constant sequences give."
+    return Finding(f"median rmse {listed}", spread, n, grade_all(holds), why)
 
 
 def argmax_recovered(results: Path, limits: dict) -> Finding:
-    parts = _parts(results, MAIN)
-    found, listed, spread = _medians(parts, "argmax_agreement")
-    return Finding(
-        f"median share {listed}",
-        spread,
-        _count(parts),
-        grade_all([v >= limits["share"] for v in found.values()]),
-        "What is missed are near ties, where the rule jumps and the softmax cannot.",
-    )
+    listed, spread, n, holds = cases(results, MAIN, "argmax_agreement", lambda _, v: v >= limits["share"])
+    why = "What is missed are near ties, where the rule jumps and the softmax cannot."
+    return Finding(f"median share {listed}", spread, n, grade_all(holds), why)
 
 
 def attention_weights(results: Path, limits: dict) -> Finding:
-    parts = _parts(results, {task: MAIN[task] for task in ("mass", "selection")})
-    found, listed, spread = _medians(parts, "attention_corr")
-    mse = parts["selection"].mse.median()
-    return Finding(
-        f"median correlation {listed}; MSE of selection {mse:.2g}",
-        spread,
-        _count(parts),
-        grade_all([*(v >= limits["corr"] for v in found.values()), bool(mse <= limits["mse"])]),
-        "Mass is given the number of the segment and selection one-hot indices, which the paper does not mention.",
-    )
+    weighted = {task: MAIN[task] for task in ("mass", "selection")}
+    listed, spread, n, holds = cases(results, weighted, "attention_corr", lambda _, v: v >= limits["corr"])
+    mse = runs(table(results), "selection", MAIN["selection"]).mse.median()
+    verdict = grade_all([*holds, mse <= limits["mse"]])
+    why = "Mass is given the number of the segment and selection one-hot indices, which the paper does not mention."
+    return Finding(f"median correlation {listed}; MSE of selection {mse:.2g}", spread, n, verdict, why)
 
 
 def low_loss_rule(results: Path, limits: dict) -> Finding:
@@ -73,31 +54,28 @@ def low_loss_rule(results: Path, limits: dict) -> Finding:
     low = t[(t.task == "mass") & (t.mse <= limits["mse"])]
     if low.empty:
         raise Untestable(f"no run on mass with an MSE of at most {limits['mse']:g} in this profile")
-    wrong = low[low.attention_corr < limits["corr"]]
+    rule = low.attention_corr >= limits["corr"]
     names = ", ".join(
-        f"{r.variant} seed {r.seed}: MSE {r.mse:.1e}, correlation {r.attention_corr:.2f}" for r in wrong.itertuples()
+        f"{r.variant} seed {r.seed}: MSE {r.mse:.1e}, correlation {r.attention_corr:.2f}"
+        for r in low[~rule].itertuples()
     )
+    found = f"Counter-examples: {names}; a point's norm is carried by its weights on other inputs."
     return Finding(
-        f"{len(low) - len(wrong)} of {len(low)} runs of low loss attend by the rule",
+        f"{rule.sum()} of {len(low)} runs of low loss attend by the rule",
         f"correlations {low.attention_corr.min():.2f} to {low.attention_corr.max():.2f}",
         len(low),
-        grade_all((low.attention_corr >= limits["corr"]).tolist()),
-        f"Counter-examples: {names}; a point's norm is carried by its weights on other inputs."
-        if names
-        else "No counter-example.",
+        grade_all(rule.tolist()),
+        found if names else "No counter-example.",
     )
 
 
 def as_stated(results: Path, limits: dict) -> Finding:
-    parts = _parts(results, STATED)
-    found, listed, spread = _medians(parts, "attention_corr")
-    return Finding(
-        f"median correlation {listed}",
-        spread,
-        _count(parts),
-        grade_all([v >= limits["corr"] for v in found.values()]),
-        "A token cannot see where its segment ends, so its weights leak past it and some starts get stuck; plain indices are resolved slowly.",
+    listed, spread, n, holds = cases(results, STATED, "attention_corr", lambda _, v: v >= limits["corr"])
+    why = (
+        "A token cannot see where its segment ends, so its weights leak past it and some starts get stuck; "
+        "plain indices are resolved slowly."
     )
+    return Finding(f"median correlation {listed}", spread, n, grade_all(holds), why)
 
 
 EVALUATORS = {

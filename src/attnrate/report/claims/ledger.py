@@ -1,13 +1,13 @@
 """The claims ledger: criteria from criteria.toml, findings from the results, verdicts.
 
-An experiment adds a table to criteria.toml and a function to its claims module: it gets the folder of results and
+An experiment adds a table to criteria.toml and a function to its module beside this one: that gets reports/results and
 the limits, and returns a Finding.
 """
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 REPRODUCED, PARTLY, NOT, UNTESTED = "reproduced", "partly", "not reproduced", "cannot be tested here"
@@ -22,6 +22,9 @@ class Finding:
     n: int  # number of runs or cells behind it
     verdict: str
     why: str  # one sentence
+
+
+Evaluator = Callable[[Path, dict], Finding]  # of the results and the limits
 
 
 class Untestable(Exception):
@@ -43,35 +46,20 @@ def read_criteria() -> dict[str, dict]:
     return tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
 
 
-def judge(
-    evaluators: dict[str, Callable[[Path, dict], Finding]], results: Path, profile: str, images: str
-) -> list[dict]:
+def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images: str) -> list[dict]:
     """A row for each claim of criteria.toml, in its order; `images` names the data that the ViT saw."""
     criteria = read_criteria()
     if set(criteria) != set(evaluators):
         raise ValueError(f"criteria.toml and evaluators differ: {sorted(set(criteria) ^ set(evaluators))}")
     rows = []
-    for name, c in criteria.items():
+    for name, row in criteria.items():
+        limits = row.pop("limits")
         try:
-            finding = evaluators[name](results, c["limits"])
+            finding = evaluators[name](results, limits)
         except Untestable as e:
             finding = Finding("", "", 0, UNTESTED, f"{e}.")
-        rows.append(
-            {
-                "id": name,
-                "ref": c["ref"],
-                "claim": c["claim"],
-                "criterion": c["criterion"].format(**c["limits"]),
-                "measured": finding.measured,
-                "spread": finding.spread,
-                "n": finding.n,
-                "data": c["data"].format(images=images),
-                "profile": profile,
-                "verdict": finding.verdict,
-                "why": finding.why,
-                "command": c["command"],
-            }
-        )
+        row |= {"criterion": row["criterion"].format(**limits), "data": row["data"].format(images=images)}
+        rows.append({"id": name, **row, **asdict(finding), "profile": profile})
     return rows
 
 
@@ -80,19 +68,20 @@ def counts(rows: list[dict]) -> dict[str, int]:
     return {v: found[v] for v in VERDICTS}
 
 
+def tally(rows: list[dict]) -> str:
+    return ", ".join(f"{n} {verdict}" for verdict, n in counts(rows).items() if n)
+
+
+def line(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+
+
 def markdown(rows: list[dict]) -> str:
-    summary = ", ".join(f"{n} {v}" for v, n in counts(rows).items() if n)
-    lines = [
-        "# Claims of the paper",
-        "",
-        f"{len(rows)} claims: {summary}.",
-        "",
-        "| claim | where | measured (spread; n) | verdict | why | command |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["# Claims of the paper", "", f"{len(rows)} claims: {tally(rows)}.", ""]
+    lines += ["| claim | where | measured (spread; n) | verdict | why | command |", "|---|---|---|---|---|---|"]
     for r in rows:
         measured = f"{r['measured']} ({r['spread']}; n = {r['n']})" if r["measured"] else ""
-        cells = [r["claim"], r["ref"], measured, f"**{r['verdict']}**", r["why"], f"`{r['command']}`"]
-        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+        lines.append(line([r["claim"], r["ref"], measured, f"**{r['verdict']}**", r["why"], f"`{r['command']}`"]))
     lines += ["", "## Criteria", "", *(f"- **{r['id']}** ({r['data']}): {r['criterion']}." for r in rows)]
     return "\n".join(lines) + "\n"

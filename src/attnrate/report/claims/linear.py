@@ -6,7 +6,10 @@ import pandas as pd
 
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Finding, Untestable, grade_all
 from attnrate.report.tables import short
-from attnrate.report.tables_linear import PAPER, cell
+from attnrate.report.tables_linear import MODELS, PAPER, cell
+
+ORDERING = ("original", ""), ("exchange", ""), ("roll", "")  # alteration, filter
+MIXING = ("original", ""), ("causal", "positive"), ("causal", "signed")
 
 
 def results(folder: Path) -> pd.DataFrame:
@@ -28,14 +31,23 @@ def get(r: pd.DataFrame, table: int, alteration: str, filter: str = "", model="t
 
 
 def spread(*cells: dict) -> str:
-    return "; ".join(
-        f"[{short(c['best'])}, {short(c['worst'])}]" + (f", {c['dead']} dead" if c["dead"] else "") for c in cells
-    )
+    dead = (f", {c['dead']} dead" if c["dead"] else "" for c in cells)
+    return "; ".join(f"[{short(c['best'])}, {short(c['worst'])}]{d}" for c, d in zip(cells, dead, strict=True))
+
+
+def medians(*cells: dict) -> list[str]:
+    return [short(c["median"]) for c in cells]
+
+
+def altered(cells: list[dict], first: str, second: str, holds: list[bool], why: str) -> Finding:
+    """The original and two alterations of it, by their names; a case for each of these."""
+    original, one, other = medians(*cells)
+    measured = f"median {original} → {one} ({first}), {other} ({second})"
+    return Finding(measured, spread(*cells), sum(c["n"] for c in cells), grade_all(holds), why)
 
 
 def prop_6_1(folder: Path, limits: dict) -> Finding:
-    f = floors(folder)
-    exact = f.loc["exp"]
+    exact = floors(folder).loc["exp"]
     future = {a: bool(exact.loc[(a, ""), "future"]) for a in ("exchange", "roll", "permute-kernel")}
     outside = {a: exact.loc[(a, ""), "c_rnn"] == float("inf") for a in future}
     return Finding(
@@ -43,7 +55,8 @@ def prop_6_1(folder: Path, limits: dict) -> Finding:
         "exact",
         len(future),
         grade_all([future[a] == outside[a] for a in future] + [outside["exchange"], outside["roll"]]),
-        "Permuting inputs makes an output depend on a later input; permuting the kernel itself keeps the target causal.",
+        "Permuting inputs makes an output depend on a later input; "
+        "permuting the kernel itself keeps the target causal.",
     )
 
 
@@ -59,116 +72,99 @@ def prop_6_2(folder: Path, limits: dict) -> Finding:
 
 
 def prop_6_3(folder: Path, limits: dict) -> Finding:
-    f = floors(folder).loc["exp"]
-    gamma, kernel, causal = (
-        f.loc[k, "c_rnn"] for k in (("original", ""), ("altered-kernel", "positive"), ("causal", "positive"))
-    )
-    literal = f.loc[("original", ""), "c_rnn_literal"]
+    exact = floors(folder).loc["exp"]
+    readings = ("original", ""), ("altered-kernel", "positive"), ("causal", "positive")
+    gamma, kernel, causal = (exact.loc[reading, "c_rnn"] for reading in readings)
+    literal = exact.loc[("original", ""), "c_rnn_literal"]
     return Finding(
         f"C_RNN {gamma:.3g} → {kernel:.3g} for the kernel of (96), {causal:.3g} for the causal convolution",
         f"exact; literal (76) gives {literal:.3g} for e^-s itself",
         3,
-        grade_all([kernel <= limits["gamma"] + 1e-9, causal <= limits["gamma"] + 1e-9]),
-        "It holds for the kernel the proof ends with, which drops future inputs between (94) and (96), not for a causal filter.",
+        grade_all([c <= limits["gamma"] + 1e-9 for c in (kernel, causal)]),
+        "It holds for the kernel the proof ends with, which drops future inputs between (94) and (96), "
+        "not for a causal filter.",
     )
 
 
 def ordering_transformer(folder: Path, limits: dict) -> Finding:
     r = results(folder)
-    original, *altered = (get(r, 2, a) for a in ("original", "exchange", "roll"))
-    ratios = [a["median"] / original["median"] for a in altered]
-    return Finding(
-        f"median {short(original['median'])} → {short(altered[0]['median'])} (exchange), {short(altered[1]['median'])} (roll)",
-        spread(original, *altered),
-        original["n"] + sum(a["n"] for a in altered),
-        grade_all([x <= limits["factor"] for x in ratios]),
-        f"Ratios of medians {ratios[0]:.2g} and {ratios[1]:.2g}; what the models can represent is the same (Proposition 6.2), so a larger "
-        "ratio is training.",
+    cells = [get(r, 2, *reading) for reading in ORDERING]
+    ratios = [c["median"] / cells[0]["median"] for c in cells[1:]]
+    why = (
+        f"Ratios of medians {ratios[0]:.2g} and {ratios[1]:.2g}; what the models can represent is the same "
+        "(Proposition 6.2), so a larger ratio is training."
     )
+    return altered(cells, "exchange", "roll", [x <= limits["factor"] for x in ratios], why)
 
 
 def ordering_rnn(folder: Path, limits: dict) -> Finding:
-    r, f = results(folder), floors(folder).loc["exp"]
-    original, *altered = (get(r, 2, a, "", "rnn-bias", "population") for a in ("original", "exchange", "roll"))
-    least = [f.loc[(a, ""), "floor_free"] for a in ("exchange", "roll")]
-    return Finding(
-        f"median {short(original['median'])} → {short(altered[0]['median'])} (exchange), {short(altered[1]['median'])} (roll)",
-        spread(original, *altered),
-        original["n"] + sum(a["n"] for a in altered),
-        grade_all([x >= limits["floor"] for x in least]),
-        f"Structural: no linear RNN gets below {short(least[0])} or {short(least[1])}, whatever its biases.",
-    )
+    r, exact = results(folder), floors(folder).loc["exp"]
+    cells = [get(r, 2, *reading, *MODELS["RNN"]) for reading in ORDERING]
+    least = [exact.loc[reading, "floor_free"] for reading in ORDERING[1:]]
+    why = f"Structural: no linear RNN gets below {short(least[0])} or {short(least[1])}, whatever its biases."
+    return altered(cells, "exchange", "roll", [x >= limits["floor"] for x in least], why)
 
 
 def paper_number(folder: Path, limits: dict) -> Finding:
-    f = floors(folder).loc["exp"]
+    exact = floors(folder).loc["exp"]
     value = PAPER[(2, "ordering", "Altered")][0]
-    exchange, roll = (f.loc[(a, ""), "floor_free"] for a in ("exchange", "roll"))
-    verdict = REPRODUCED if value >= exchange else PARTLY if value >= roll else NOT
+    exchange, roll = (exact.loc[(a, ""), "floor_free"] for a in ("exchange", "roll"))
     return Finding(
         f"floors {short(exchange)} (exchange), {short(roll)} (roll) against the paper's {short(value)}",
         "exact",
         2,
-        verdict,
-        "The number is below what any linear RNN can reach on the exchange that appendix C describes, and possible for the roll.",
+        REPRODUCED if value >= exchange else PARTLY if value >= roll else NOT,
+        "The number is below what any linear RNN can reach on the exchange that appendix C describes, "
+        "and possible for the roll.",
     )
 
 
 def mixing_rnn(folder: Path, limits: dict) -> Finding:
-    r, f = results(folder), floors(folder).loc["exp"]
-    original, *mixed = (
-        get(r, 2, *a, "rnn-bias", "population")
-        for a in (("original", ""), ("causal", "positive"), ("causal", "signed"))
+    r, exact = results(folder), floors(folder).loc["exp"]
+    cells = [get(r, 2, *reading, *MODELS["RNN"]) for reading in MIXING]
+    largest = max(limits["factor"] * cells[0]["median"], limits["small"])
+    literal = short(exact.loc[("literal", "positive"), "floor_free"])
+    why = (
+        f"The causal reading has floor 0; the literal x(t+s) has {literal} and is excluded by the paper's own 1.58e-07."
     )
-    holds = [m["median"] <= max(limits["factor"] * original["median"], limits["small"]) for m in mixed]
-    return Finding(
-        f"median {short(original['median'])} → {short(mixed[0]['median'])} (positive), {short(mixed[1]['median'])} (signed filter)",
-        spread(original, *mixed),
-        original["n"] + sum(m["n"] for m in mixed),
-        grade_all(holds),
-        f"The causal reading has floor 0; the literal x(t+s) has {short(f.loc[('literal', 'positive'), 'floor_free'])} and is excluded by the "
-        "paper's own 1.58e-07.",
-    )
+    return altered(cells, "positive", "signed filter", [c["median"] <= largest for c in cells[1:]], why)
 
 
 def mixing_transformer(folder: Path, limits: dict) -> Finding:
     r = results(folder)
-    original, *mixed = (get(r, 2, *a) for a in (("original", ""), ("causal", "positive"), ("causal", "signed")))
-    ratios = [m["median"] / original["median"] for m in mixed]
-    return Finding(
-        f"median {short(original['median'])} → {short(mixed[0]['median'])} (positive), {short(mixed[1]['median'])} (signed filter)",
-        spread(original, *mixed),
-        original["n"] + sum(m["n"] for m in mixed),
-        grade_all([x >= limits["factor"] for x in ratios]),
-        f"Ratios {ratios[0]:.2g} and {ratios[1]:.2g}: the harm depends on the signs in the filter, since softmax weights are positive.",
+    cells = [get(r, 2, *reading) for reading in MIXING]
+    ratios = [c["median"] / cells[0]["median"] for c in cells[1:]]
+    why = (
+        f"Ratios {ratios[0]:.2g} and {ratios[1]:.2g}: "
+        "the harm depends on the signs in the filter, since softmax weights are positive."
     )
+    return altered(cells, "positive", "signed filter", [x >= limits["factor"] for x in ratios], why)
 
 
 def table3_rnn(folder: Path, limits: dict) -> Finding:
-    r, f = results(folder), floors(folder).loc["uniform"].loc[("original", "")]
-    found = get(r, 3, "original", "", "rnn-bias", "population")
-    share = found["median"] / f.variance
-    verdict = REPRODUCED if f.floor_free > limits["share"] * f.variance else PARTLY if share > limits["share"] else NOT
+    exact = floors(folder).loc["uniform"].loc[("original", "")]
+    found = get(results(folder), 3, "original", "", *MODELS["RNN"])
+    share, floor, most = found["median"] / exact.variance, exact.floor_free, limits["share"]
     return Finding(
-        f"median {short(found['median'])}, {share:.1%} of the variance {short(f.variance)}; floor {short(f.floor_free)}",
+        f"median {short(found['median'])}, {share:.1%} of the variance {short(exact.variance)}; floor {short(floor)}",
         spread(found),
         found["n"],
-        verdict,
-        "The target is a causal kernel that 128 units represent exactly; the paper's 5.58 is about the variance of y, a constant predictor.",
+        REPRODUCED if floor > most * exact.variance else PARTLY if share > most else NOT,
+        "The target is a causal kernel that 128 units represent exactly; "
+        "the paper's 5.58 is about the variance of y, a constant predictor.",
     )
 
 
 def table3_transformer(folder: Path, limits: dict) -> Finding:
-    r, f = results(folder), floors(folder).loc["uniform"].loc[("original", "")]
-    original, permuted = get(r, 3, "original"), get(r, 3, "exchange")
+    r, variance = results(folder), floors(folder).loc[("uniform", "original", ""), "variance"]
+    cells = original, permuted = get(r, 3, "original"), get(r, 3, "exchange")
     ratio = permuted["median"] / original["median"]
+    learned = max(original["median"], permuted["median"]) <= limits["share"] * variance
     return Finding(
-        f"median {short(original['median'])} → {short(permuted['median'])}",
-        spread(original, permuted),
+        f"median {' → '.join(medians(*cells))}",
+        spread(*cells),
         original["n"] + permuted["n"],
-        grade_all(
-            [max(original["median"], permuted["median"]) <= limits["share"] * f.variance, ratio <= limits["factor"]]
-        ),
+        grade_all([learned, ratio <= limits["factor"]]),
         f"Ratio {ratio:.2g}; a kernel without order is as hard permuted as not.",
     )
 
@@ -177,13 +173,13 @@ def learned_filter(folder: Path, limits: dict) -> Finding:
     r = results(folder)
     original, mixed = get(r, 2, "original"), get(r, 2, "causal", "signed")
     helped = get(r, 2, "causal", "signed", recipe="learned-filter")
+    before, harmed, after = medians(original, mixed, helped)
     back = helped["median"] <= limits["factor"] * original["median"]
-    verdict = REPRODUCED if back else PARTLY if helped["median"] <= mixed["median"] / 2 else NOT
     return Finding(
-        f"median {short(original['median'])} unmixed, {short(mixed['median'])} mixed, {short(helped['median'])} with a learned filter",
+        f"median {before} unmixed, {harmed} mixed, {after} with a learned filter",
         spread(original, mixed, helped),
         helped["n"],
-        verdict,
+        REPRODUCED if back else PARTLY if helped["median"] <= mixed["median"] / 2 else NOT,
         "A causal filter of length 5 in front of the model can undo the mixing exactly; the rest is training.",
     )
 

@@ -7,16 +7,14 @@ import pandas as pd
 
 from attnrate.core.files import read_json
 from attnrate.laws.powerlaw import loglog_slope
-from attnrate.rates.table import best
+from attnrate.rates.best import best
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Finding, Untestable, grade, grade_all
+
+COPY = "the target tends to the copy H_t = x(t) as R grows"
 
 
 def table(results: Path) -> pd.DataFrame:
     return pd.read_csv(results / "rates_table/rates.csv", dtype={"rank": str})
-
-
-def finite(rank: str) -> float:
-    return float(rank)  # "inf" → ∞
 
 
 def equivariance(results: Path, limits: dict) -> Finding:
@@ -50,9 +48,8 @@ def width(results: Path, limits: dict) -> Finding:
     sweep = pd.read_csv(results / "rates_constructive/widths.csv")
     if sweep.width.nunique() < 3:
         raise Untestable("fewer than three widths in this profile")
-    fits = [
-        loglog_slope(*part.groupby("width").l1.median().reset_index().values.T) for _, part in sweep.groupby("alpha")
-    ]
+    medians = (part.groupby("width").l1.median() for _, part in sweep.groupby("alpha"))
+    fits = [loglog_slope(m.index, m) for m in medians]
     values = [f["slope"] for f in fits]
     return Finding(
         f"slopes {min(values):.2f} to {max(values):.2f}",
@@ -66,7 +63,7 @@ def width(results: Path, limits: dict) -> Finding:
 def finite_rank(results: Path, limits: dict) -> Finding:
     t = table(results)
     cells = t[(t.estimator == "constructive") & (t["rank"] != "inf")]
-    cells = cells[cells.mh >= cells["rank"].map(finite)]
+    cells = cells[cells.mh >= cells["rank"].map(float)]
     if cells.empty:
         raise Untestable("no cell with m_h ≥ r in this profile")
     worst = cells.groupby("alpha").mse.max()
@@ -81,25 +78,24 @@ def finite_rank(results: Path, limits: dict) -> Finding:
 
 def rank_order(results: Path, limits: dict) -> Finding:
     b = best(table(results)).pivot_table(index=["alpha", "mh"], columns="rank", values="mse")
-    ranks = sorted(b.columns, key=finite)
+    ranks = sorted(b.columns, key=float)
     pairs = [
         (alpha, mh, row[small] <= limits["slack"] * row[large])
         for small, large in itertools.pairwise(ranks)
         for (alpha, mh), row in b.iterrows()
-        if mh < finite(large)
+        if mh < float(large)
     ]
     if not pairs:
         raise Untestable("fewer than two ranks in this profile")
     exceptions = [f"(α = {alpha:g}, m_h = {mh})" for alpha, mh, holds in pairs if not holds]
     share = 1 - len(exceptions) / len(pairs)
+    why = f"Exceptions: {', '.join(exceptions)}; at α ≤ 1 {COPY}, which is easy." if exceptions else "No exception."
     return Finding(
         f"holds in {share:.0%} of {len(pairs)} pairs",
         "no spread: best over seeds and estimators",
         len(pairs),
         grade(share, limits["most"], limits["some"]),
-        f"Exceptions: {', '.join(exceptions)}; at α ≤ 1 the target tends to the copy H_t = x(t) as R grows, which is easy."
-        if exceptions
-        else "No exception.",
+        why,
     )
 
 
@@ -117,25 +113,16 @@ def _listed(s: pd.DataFrame) -> str:
 
 def rate_by_alpha(results: Path, limits: dict) -> Finding:
     s = _slopes(results)
-    rows = list(s.itertuples())
-    pairs = [b.high < a.low and b.high < 0 for a, b in itertools.pairwise(rows)]
+    pairs = list(itertools.pairwise(s.itertuples()))
+    holds = [b.high < a.low and b.high < 0 for a, b in pairs]
+    steeper = (f"from α = {a.alpha:g} to {b.alpha:g}" for (a, b), h in zip(pairs, holds, strict=True) if h)
+    some = f"It steepens {', '.join(steeper) or 'nowhere'} only; at α ≤ 1 {COPY}."
     return Finding(
         _listed(s),
-        "95 % intervals: " + ", ".join(f"[{r.low:.2f}, {r.high:.2f}]" for r in rows),
+        "95 % intervals: " + ", ".join(f"[{r.low:.2f}, {r.high:.2f}]" for r in s.itertuples()),
         int(s.n.sum()),
-        grade_all(pairs),
-        "Every step in α steepens the slope."
-        if all(pairs)
-        else "It steepens "
-        + (
-            ", ".join(
-                f"from α = {a.alpha:g} to {b.alpha:g}"
-                for (a, b), p in zip(itertools.pairwise(rows), pairs, strict=True)
-                if p
-            )
-            or "nowhere"
-        )
-        + " only; at α ≤ 1 the target tends to the copy H_t = x(t) as R grows.",
+        grade_all(holds),
+        "Every step in α steepens the slope." if all(holds) else some,
     )
 
 
@@ -148,8 +135,8 @@ def rate_value(results: Path, limits: dict) -> Finding:
         f"95 % half-widths up to {(s.high - s.slope).max():.2f}",
         int(s.n.sum()),
         grade_all(close),
-        "For α > 1 the tail sum of σ² itself has not reached its slope at these m_h, and s = t in the sum flattens it further; "
-        "for α ≤ 1 the target tends to the copy H_t = x(t) as R grows, and a kernel of small rank beats the tail sum.",
+        "For α > 1 the tail sum of σ² itself has not reached its slope at these m_h, and s = t in the sum flattens it "
+        f"further; for α ≤ 1 {COPY}, and a kernel of small rank beats the tail sum.",
     )
 
 
@@ -177,14 +164,13 @@ def mixing_rank(results: Path, limits: dict) -> Finding:
     ranks = [r["rank"]["rho"], r["rank"]["mixed"]]
     close = all(abs(f - p) <= limits["relative"] * p for f, p in zip(found, paper, strict=True))
     verdict = (REPRODUCED if close else PARTLY) if ranks == [2, 3] else NOT
+    digits = ", ".join(f"{v:.4f}" for v in r["grid_256"]["mixed"][:3])
     return Finding(
         f"ranks {ranks[0]} and {ranks[1]}; " + ", ".join(f"{v:.6f}" for v in found),
         "exact",
         1,
         verdict,
-        "A 256-point grid with both end points gives the paper's digits: "
-        + ", ".join(f"{v:.4f}" for v in r["grid_256"]["mixed"][:3])
-        + ".",
+        f"A 256-point grid with both end points gives the paper's digits: {digits}.",
     )
 
 

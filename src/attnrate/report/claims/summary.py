@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from attnrate.examples.runs import MAIN
 from attnrate.report.claims.ledger import REPRODUCED, counts
 
 
@@ -23,7 +24,7 @@ def rates(results: Path) -> dict:
 
 
 def linear(results: Path) -> dict:
-    """The RNN (rnn) and the Transformer (tf) on e^-s; the latter also with inputs exchanged, and mixed by the signed filter."""
+    """The RNN (rnn) and the Transformer (tf) on e^-s; tf also with inputs exchanged, and mixed by the signed filter."""
     table = pd.read_csv(results / "linear_table/linear.csv", keep_default_na=False).query("target == 'exp'")
     medians = table.groupby(["model", "recipe", "alteration", "filter"]).mse.median()
     rnn, tf = ("rnn", "population"), ("transformer", "centred")
@@ -39,7 +40,7 @@ def linear(results: Path) -> dict:
 def examples(results: Path) -> dict:
     """Correlation of attention with the rule, in the worst of the three tasks."""
     table = pd.read_csv(results / "examples_table/examples.csv")
-    main = table[table.variant.isin(["plain", "segment-id", "one-hot"])].groupby("task")
+    main = table[table.variant.isin(MAIN.values())].groupby("task")
     return {"corr": main.attention_corr.median().min()}
 
 

@@ -13,10 +13,8 @@ def order(results: Path, limits: dict) -> Finding:
     bleu = table.groupby("variant").bleu.mean()
     copy, original, altered = (bleu[name] for name in ("copy", "original", "permuted"))
     if original < copy + limits["learned"]:
-        raise Untestable(
-            f"the original model has not learned to translate in this profile (BLEU {original:.2f}, copying the source "
-            f"{copy:.2f}; {corpus_name(table)})"
-        )
+        found = f"BLEU {original:.2f}, copying the source {copy:.2f}; {corpus_name(table)}"
+        raise Untestable(f"the original model has not learned to translate in this profile ({found})")
     control = "continued" if "continued" in bleu else "original"
     reference = max(original, bleu[control])
     seeds = table[table.variant.isin([control, "permuted"])].pivot(index="seed", columns="variant", values="bleu")
@@ -24,8 +22,8 @@ def order(results: Path, limits: dict) -> Finding:
     spread = f"drops {drops.min():.2f} to {drops.max():.2f} over seeds" if len(drops) > 1 else "one seed, no spread"
     why = f"Before it has seen the new order, the trained model scores {bleu['unadapted']:.2f}."
     if control == "continued":
-        trained_on = f", {bleu[control]:.2f} original trained on as long"
-        why += f" Against the original without that training, as the paper compares, BLEU changes by {altered - original:+.2f}."
+        trained_on, change = f", {bleu[control]:.2f} original trained on as long", altered - original
+        why += f" Against the original without that training, as the paper compares, BLEU changes by {change:+.2f}."
     else:
         trained_on = ""
         why += " The original has had fewer steps: variants has no `continued` to control for that."

@@ -54,8 +54,9 @@ def low_rank(results: Path, limits: dict) -> Finding:
     r = widest(pd.read_csv(results / "vit_spectra/ranks.csv").query("reading == 'qk'"))
     mh = int(r.mh.iloc[0])
     share = (r.energy99 <= limits["share"] * mh).mean()
+    mean = r[["energy99", "energy90", "effective"]].mean()
     return Finding(
-        f"99 % energy rank {r.energy99.mean():.1f}, 90 % {r.energy90.mean():.1f}, effective rank {r.effective.mean():.1f} of {mh}",
+        f"99 % energy rank {mean.energy99:.1f}, 90 % {mean.energy90:.1f}, effective rank {mean.effective:.1f} of {mh}",
         f"99 %: {r.energy99.min():.1f} to {r.energy99.max():.1f} over {len(r)} heads",
         int(r.n.max()),
         grade(share, limits["most"], limits["some"]),
@@ -110,11 +111,13 @@ def permuted_patches(results: Path, limits: dict) -> Finding:
     pair = acc[["continued", "permuted"]].dropna()
     drop = pair.continued - pair.permuted
     return Finding(
-        f"{pair.permuted.mean():.4f} against {pair.continued.mean():.4f}, a drop of {drop.mean():.4f} (paper: 0.98 to 0.96)",
+        f"{pair.permuted.mean():.4f} against {pair.continued.mean():.4f}, a drop of {drop.mean():.4f} "
+        "(paper: 0.98 to 0.96)",
         f"drop {drop.min():.4f} to {drop.max():.4f} over seeds",
         len(pair),
         REPRODUCED if drop.mean() <= limits["drop"] else NOT,
-        f"Both go on from the trained model for as long; before that, permuted images score {acc.unadapted.mean():.4f}.",
+        "Both go on from the trained model for as long; "
+        f"before that, permuted images score {acc.unadapted.mean():.4f}.",
     )
 
 

@@ -1,5 +1,6 @@
 """Every figure in the same style, as SVG and PNG, without dates or versions in the files."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
@@ -17,6 +18,12 @@ def save(name: str, figure: plt.Figure, folder: Path = Path("reports/figures")) 
         with files.atomic(folder / f"{name}.{kind}") as draft:
             figure.savefig(draft, format=kind, metadata=metadata)
     plt.close(figure)
+
+
+def shared_legend(figure: plt.Figure, axes: Iterable[plt.Axes], columns: int) -> None:
+    """One legend below all panels, with each label once."""
+    handles = {label: h for ax in axes for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
 
 
 def head_size_axis(ax: plt.Axes, mh) -> None:

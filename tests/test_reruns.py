@@ -1,0 +1,104 @@
+"""What an edit of the committed tree makes stale, and what it must not: `dvc repro --dry` in a clone without cache.
+
+With --dry DVC does not show what would follow from a stage that it would run.
+"""
+
+import pytest
+
+from tests import pipeline
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+STAGES = {s.name: s for s in pipeline.stages(ROOT)}
+ALWAYS = {"validate", "page"}  # read the whole of params.yaml and the schemas
+RATES, LINEAR, EXAMPLES = (
+    {name for name in STAGES if name.startswith(f"{script}@")}
+    for script in ("rates_train", "linear_train", "examples_train")
+)
+
+
+@pytest.fixture(autouse=True)
+def clean(workspace):
+    yield
+    workspace.restore()
+
+
+@pytest.fixture(scope="module")
+def stale(workspace):
+    """The stages that the committed lock leaves to run; none in a released tree."""
+    return workspace.planned()[0]
+
+
+def check(workspace, stale: set[str], expected: set[str]) -> None:
+    """The expected stages would run and no others; what lies behind them may follow."""
+    planned, behind = workspace.planned()
+    assert planned - stale <= expected <= planned | behind
+
+
+def test_in_a_clone_without_cache_nothing_is_to_do(workspace):
+    output = workspace.ok("dvc", "repro", "--dry", "--allow-missing")
+    assert "Running stage" not in output and "up to date" in output
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        # What no result can depend on: messages of the launcher and of the tools.
+        (
+            [
+                ("stages/launcher.py", "is missing; `dvc repro", "is not there; `dvc repro"),
+                ("src/attnrate/ops/profile.py", "is not a key of params.yaml", "is no key of params.yaml"),
+                ("src/attnrate/ops/runlog.py", "GB peak", "GB at most"),
+                ("src/attnrate/cli.py", "interrupted, nothing was written", "interrupted"),
+            ],
+            set(),
+        ),
+        # Descriptions and rules of parameters.
+        (
+            [
+                ("src/attnrate/schemas/vit.py", "passes over the training images", "epochs"),
+                ("src/attnrate/schemas/check.py", "is not a known parameter", "is unknown"),
+            ],
+            ALWAYS,
+        ),
+        ([("src/attnrate/report/fig_vit.py", '"C0"', '"C5"')], {"fig_vit"}),
+        ([("src/attnrate/report/fig_rates.py", '"C0"', '"C5"')], {"fig1"}),
+        # A criterion of a claim retrains nothing; one figure and the page show a criterion.
+        (
+            [("src/attnrate/report/claims/criteria.toml", "limits = { mse = 1e-6 }", "limits = { mse = 1e-5 }")],
+            {"claims", "fig_examples", "page"},
+        ),
+    ],
+    ids=["messages", "schemas", "fig_vit", "fig_rates", "criteria"],
+)
+def test_an_edit_of_a_file(workspace, stale, edits, expected):
+    for edit in edits:
+        workspace.edit(*edit)
+    check(workspace, stale, expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("rates.recipes.trained.lr", 0.005, {"rates_train@trained"}),
+        ("rates.free_kernel.seeds", [0, 1, 2], {"rates_free_kernel"}),
+        ("linear.recipes.plain.lr", 0.005, {"linear_train@plain"}),
+        ("examples.tasks.mass.steps", 1600, {"examples_train@mass"}),
+        ("mh", 8, LINEAR | EXAMPLES),
+        ("vit.spectra.images", 500, {"vit_spectra", "fig_vit"}),
+        ("translation.decode.beams", 5, {"translation_bleu"}),
+        # A new head size trains a model of its own, and no other anew.
+        ("vit.grid.mh", [1, 2, 3, 4, 8, 16], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
+    ],
+)
+def test_an_edit_of_a_parameter(workspace, stale, key, value, expected):
+    workspace.set(key, value)
+    check(workspace, stale, expected | ALWAYS)
+
+
+def test_an_edit_of_the_large_loop_concerns_the_trainings_on_it(workspace, stale):
+    workspace.edit("src/attnrate/large/loop.py", "history: int = 50", "history: int = 51")
+    expected = {name for name, s in STAGES.items() if "src/attnrate/large" in s.deps}
+    assert {"vit_main", "translation_main"} <= expected and "vit_spectra" not in expected
+    check(workspace, stale, expected)
