@@ -1,7 +1,6 @@
-"""First import of every stage: what it needs from outside, none of which can change a result.
+"""First import of every stage: this tree's library and environment, stops and errors in one line, the run log.
 
-This tree's library and environment; a stop or an error in one line; seconds, memory, packages and device into the run
-log. No stage depends on this file.
+No stage depends on this file, since nothing in it can change a result, but for the one line that says so.
 """
 
 import atexit
@@ -22,7 +21,7 @@ START = time.perf_counter()
 
 # The tree a stage stands in is the one it runs: DVC also runs experiments in copies of the repository.
 sys.path.insert(0, str(ROOT / "src"))
-# NumPy's small matrices gain nothing from threads, and one thread gives the same bits everywhere.
+# The line that results rest on: with one thread NumPy's matrices have the same bits on any number of cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if importlib.util.find_spec("yaml") is None:
@@ -65,30 +64,22 @@ def line(e: BaseException) -> str | None:
 
 
 def failed(kind, e, trace):
+    atexit.unregister(ended)
     print(f"{STAGE}: {text}" if (text := line(e)) else "".join(traceback.format_exception(e)), file=sys.stderr)
-    leave(1)
+    if isinstance(e, KeyboardInterrupt):  # for which Python would send itself the signal again
+        sys.stderr.flush()
+        os._exit(1)
 
 
-def leave(code: int) -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if RANK is None:
-        os._exit(code)  # all is written
-    elif code:
-        sys.exit(code)
-
-
-def succeeded():
+def ended():
     from attnrate.ops import runlog
 
     if RANK in (None, "0"):
         runlog.append(STAGE, time.perf_counter() - START)
-    leave(0)
 
 
-# Machine tricks, each measured apart on 2 cores: garbage is looked for rarely (imports 0.8 s faster); freed memory is
-# kept, where giving it back costs page faults at every step (a step of Tables 2 and 3 takes 36 ms instead of 39); and
-# `leave` does not wait for PyTorch to take itself apart (1.0 s).
+# Machine tricks, each measured apart on 2 cores: garbage is looked for rarely (imports 0.8 s faster), and freed memory
+# is kept, where giving it back costs page faults at every step (a step of Tables 2 and 3 takes 36 ms instead of 39).
 gc.set_threshold(1_000_000)
 if sys.platform == "linux":
     libc = ctypes.CDLL(None)
@@ -99,4 +90,4 @@ for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) is not signal.SIG_IGN:  # as it is in a shell's background
         signal.signal(number, stop)
 sys.excepthook = failed
-atexit.register(succeeded)
+atexit.register(ended)

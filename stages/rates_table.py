@@ -17,7 +17,7 @@ PARTS = {
 
 def main(p, to):
     targets = pod.load_grid(stage.data("targets") / "pod", p.rates.target)
-    rows = [table.truncation(t, mh) for t in targets for mh in p.rates.constructive.mh]
+    rows = [row for t in targets for row in table.truncation(t, p.rates.constructive.mh)]
     files.write_csv(to.results / "pod.csv", pd.DataFrame(rows))
     paths = {"pod": to.results / "pod.csv"} | {n: stage.results(f) / "errors.csv" for n, f in PARTS.items()}
     parts = {name: pd.read_csv(path, dtype={"rank": str}) for name, path in paths.items()}

@@ -155,6 +155,11 @@ def test_an_error_that_is_ours_keeps_its_traceback(stage, body, error):
     assert not any(out.exists() for out in OUTS) and not LOG.exists() and not list(Path(".scratch").iterdir())
 
 
+def test_an_exit_code_of_its_own_is_kept_and_nothing_is_moved_into_place(stage):
+    assert stage("raise SystemExit(3)").code == 3
+    assert not any(out.exists() for out in OUTS)
+
+
 def test_an_error_during_imports_keeps_its_traceback_too(stage):
     done = stage(imports="import nothing_of_that_name")
     assert done.code != 0 and "ModuleNotFoundError" in done.stderr and not LOG.exists()

@@ -90,7 +90,7 @@ def test_slopes_use_the_median_of_the_seeds_and_rank_infinity_only():
 def test_the_truncation_is_measured_with_and_without_the_diagonal(mh):
     """From m_h = r on both errors and the tail sum vanish; before, none does."""
     target = make(1.0, 3, terms=9, tau=8, size=32, seed=0)
-    row = rates.truncation(target, mh)
+    (row,) = rates.truncation(target, [mh])
     errors = [row["mse"], row["mse_without_diagonal"], row["tail_sum"]]
     assert all(e < 1e-12 for e in errors) if mh >= 3 else all(e > 1e-4 for e in errors)
     assert row["tail_sum"] == pytest.approx(sum(i**-2.0 for i in range(mh + 1, 4)))

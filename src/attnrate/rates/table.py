@@ -8,18 +8,21 @@ from attnrate.rates.best import best
 from attnrate.rates.pod import PodTarget, coupling, singular_values, softmax_average
 
 
-def truncation(target: PodTarget, mh: int) -> dict:
-    """Error of the POD truncation, with s = t in and out of the sum, and the tail sum of σ²."""
+def truncation(target: PodTarget, sizes: list[int]) -> list[dict]:
+    """Errors of the POD truncation at each m_h, with s = t in and out of the sum, and the tail sum of σ²."""
     without = softmax_average(coupling(target.sigma, target.x), target.x, diagonal=False)
-    return {
-        "alpha": target.alpha,
-        "rank": target.rank,
-        "mh": mh,
-        "mse": ((target.truncated(mh) - target.y) ** 2).mean(),
-        "mse_without_diagonal": ((target.truncated(mh, diagonal=False) - without) ** 2).mean(),
-        "tail_sum": theory.tail_sum(target.sigma, mh),
-        "mse_to_copy": ((target.x - target.y) ** 2).mean(),
-    }
+    return [
+        {
+            "alpha": target.alpha,
+            "rank": target.rank,
+            "mh": mh,
+            "mse": ((target.truncated(mh) - target.y) ** 2).mean(),
+            "mse_without_diagonal": ((target.truncated(mh, diagonal=False) - without) ** 2).mean(),
+            "tail_sum": theory.tail_sum(target.sigma, mh),
+            "mse_to_copy": ((target.x - target.y) ** 2).mean(),
+        }
+        for mh in sizes
+    ]
 
 
 def join(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:

@@ -96,6 +96,6 @@ def _explain(model: type[BaseModel], error: Mapping, path: str | Path) -> str:
     if error["type"] == "extra_forbidden":
         return f"{path}: {key} is not a known parameter"
     rule = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if isinstance(error["input"], dict) and error["type"] == "value_error":
-        return f"{path}: {rule}"
+    if error["type"] == "value_error" and isinstance(owner, type) and issubclass(owner, BaseModel):
+        return f"{path}: {rule}"  # of a group: the rule names its keys
     return f"{path}: {key} = {_shown(error['input'])} is not allowed: {rule}{about}"

@@ -71,7 +71,7 @@ class Sentences:
 class Vocabulary:
     def __init__(self, path: Path):
         with files.reading(path, "`dvc repro --force translation_tokens` makes it") as f:
-            self.pieces = spm.SentencePieceProcessor(model_proto=f.read())
+            self.pieces = spm.SentencePieceProcessor(model_proto=f.read() or b"\0")  # it takes no bytes for no model
 
     def __len__(self) -> int:
         return self.pieces.get_piece_size()
