@@ -35,7 +35,8 @@ def smoke(workspace, opened):
     source, tracing = workspace.path / "src", ROOT / "tests" / "tracing"
     env = {"PYTHONPATH": f"{source}{os.pathsep}{tracing}", "ATTNRATE_TRACE": str(opened)}
     options = workspace.ok("python", "-m", "attnrate.ops.profile", "smoke", env=env).split()
-    workspace.ok("dvc", "exp", "run", *options, env=env, timeout=1200)
+    # --force: a stage without parameters is up to date in any profile, and would leave no trace
+    workspace.ok("dvc", "exp", "run", "--force", *options, env=env, timeout=1200)
     return workspace
 
 

@@ -127,7 +127,11 @@ def train_all(
     accelerator = large.make_accelerator()
     arrays = subset(load(data), images)
     batches = Images(arrays["train_x"], arrays["train_y"], train.batch)
-    settings = {"model": model, "images": images, "train": train, "tune": tune, "runs": [run.keys for run in runs]}
+    every = [
+        run.keys | {"start": run.start, "budget": run.budget, "p": None if run.p is None else run.p.tolist()}
+        for run in runs
+    ]
+    settings = {"model": model, "images": images, "train": train, "tune": tune, "runs": every}
     rows, curves, models = [], [], {}
     with checkpoint.kept(to.name, settings, [data, *inputs]) as folder:
         for run in runs:
