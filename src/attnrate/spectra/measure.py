@@ -43,23 +43,39 @@ def only(moments: Moments, k: int) -> Moments:
     return part
 
 
+class Rows:
+    """Values of a stream of inputs, in one table that doubles: arrays of their own would scatter the heap."""
+
+    def __init__(self):
+        self.table, self.n = np.empty((0, 0), np.float32), 0
+
+    def add(self, values: np.ndarray) -> None:  # (B, K); nan fills up what is shorter
+        n, have, k = self.n + len(values), *self.table.shape
+        if n > have or values.shape[1] > k:
+            table = np.full((max(n, 2 * have), max(k, values.shape[1])), np.nan, np.float32)
+            table[: self.n, :k] = self.table[: self.n]
+            self.table = table
+        self.table[self.n : n, : values.shape[1]] = values
+        self.n = n
+
+
 @torch.no_grad()
 def measure(
     model: nn.Module, batches: Iterable[Mapping[str, Tensor] | Tensor], normalisation: str = "none"
 ) -> Measured:
     """Each batch is what the model's forward takes, without padding; of each input two heads' values are kept."""
     found: list[dict[int, Spectra]] = []  # for each layer by number of values, which short inputs have fewer of
-    kept: list[list[np.ndarray]] = []  # the first head's values; of the first layer and of the last so far
+    kept: list[Rows] = []  # the first head's values; of the first layer and of the last so far
 
     def use(layer: int, q: Tensor, k: Tensor) -> None:
         if layer == len(found):
             found.append({})
             kept[1:] = []
-            kept.append([])
+            kept.append(Rows())
         spectra = found[layer].setdefault(min(q.shape[-2:]), Spectra(normalisation))
-        values = spectra.add(q, k)[:, 0].float().numpy()
+        values = spectra.add(q, k)[:, 0]
         if layer in (0, len(found) - 1):
-            kept[min(layer, 1)].extend(values)
+            kept[min(layer, 1)].add(values.float().numpy())
 
     catch = Catch(use)
     inputs = 0
@@ -79,7 +95,7 @@ def measure(
     if inputs < 2:
         raise UserError("one input has no mean and no spread: give two or more")
     spectra, ranks = tables(found)
-    violins = {name: padded(values) for name, values in (("first", kept[0]), ("last", kept[-1]))}
+    violins = {name: rows.table[: rows.n] for name, rows in (("first", kept[0]), ("last", kept[-1]))}
     return Measured(spectra, ranks, catch.layers, catch.notes, violins, inputs)
 
 
@@ -104,10 +120,3 @@ def tables(found: list[dict[int, Spectra]]) -> tuple[pd.DataFrame, pd.DataFrame]
         spectra.sort_values(["layer", "head", "k"], ignore_index=True),
         pd.DataFrame(ranks, columns=["layer", "head", *columns, "n"]),
     )
-
-
-def padded(rows: list[np.ndarray]) -> np.ndarray:
-    table = np.full((len(rows), max(map(len, rows))), np.nan, np.float32)
-    for row, values in zip(table, rows, strict=True):
-        row[: len(values)] = values
-    return table
