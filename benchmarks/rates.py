@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from attnrate.core.params import Group
+from attnrate.optim.schedules import factor
 from attnrate.rates import pod
 from attnrate.rates import train as rates
-from attnrate.small.loop import cosine
 from attnrate.small.transformer import predict
 from benchmarks.common import PARAMS, THREADS, Row, as_stage, ratio
 
@@ -42,9 +42,11 @@ class Model(nn.Module):
         return self.mean + self.std * self.F(weights @ self.value(h))[..., 0]
 
 
-def target(sigma: Tensor, x: Tensor) -> Tensor:
-    basis = 2**0.5 * torch.sin(2 * np.pi * x[..., None] * torch.arange(1, len(sigma) + 1))
-    return (((basis * sigma) @ basis.mT).softmax(-1) @ x[..., None])[..., 0]
+def target(sigma: Tensor, frequencies: Tensor, x: Tensor) -> Tensor:
+    phi, psi = (
+        2**0.5 * torch.sin(2 * np.pi * x[..., None] * i) for i in (torch.arange(1, len(sigma) + 1), frequencies)
+    )
+    return (((phi * sigma) @ psi.mT).softmax(-1) @ x[..., None])[..., 0]
 
 
 def one_by_one(targets, cells, p: Group, steps: int) -> tuple[float, float]:
@@ -53,15 +55,18 @@ def one_by_one(targets, cells, p: Group, steps: int) -> tuple[float, float]:
     for t, mh, seed in cells:
         goal = targets[t]
         sigma, y = torch.tensor(goal.sigma, dtype=torch.float32), torch.tensor(goal.y, dtype=torch.float32)
+        frequencies = torch.tensor(goal.frequencies)
         start = time.perf_counter()
         torch.manual_seed(seed)
         model = Model(mh, p.model.n, p.model.width, recipe.slope, y.mean().item(), y.std().item())
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, fused=True)
         warmup = min(recipe.warmup, steps // 5)
-        scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step, w=warmup: cosine(step, steps, w))
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimiser, lambda step, w=warmup: factor("cosine", step, steps, w)
+        )
         for _ in range(steps):
             x = torch.rand(p.train.batch, p.target.tau)
-            loss = ((model(x) - target(sigma, x)) / model.std).square().mean()
+            loss = ((model(x) - target(sigma, frequencies, x)) / model.std).square().mean()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -73,11 +78,10 @@ def one_by_one(targets, cells, p: Group, steps: int) -> tuple[float, float]:
 
 
 def stacked(targets, cells, p: Group, steps: int) -> tuple[float, float]:
-    recipe = Group(p.recipes.trained | {"warmup": min(p.recipes.trained.warmup, steps // 5)})
-    budget = Group(p.train | {"steps": steps})
+    recipe = Group(p.recipes.trained | {"steps": steps, "warmup": min(p.recipes.trained.warmup, steps // 5)})
     with as_stage():
         start = time.perf_counter()
-        model, _ = rates.fit(targets, cells, recipe, p.model, budget, label="benchmark")
+        model, _ = rates.fit(targets, cells, recipe, p.model, p.train, label="benchmark")
         seconds = time.perf_counter() - start
     outputs = predict(model, targets[0].x)
     errors = [((out - targets[t].y) ** 2).mean() for out, (t, _, _) in zip(outputs, cells, strict=True)]
@@ -94,7 +98,8 @@ def run(quick: bool) -> Iterator[Row]:
     p = PARAMS.rates
     budgets = (2, 4) if quick else (250, 500, 1000)
     ranks, heads = (p.target.ranks[:1], p.train.mh[:2]) if quick else (p.target.ranks, p.train.mh)
-    targets = list(pod.make_grid(**p.target | {"alphas": [ALPHA], "ranks": ranks}))
+    pairings = p.train.pairings[:2]  # two replicates
+    targets = list(pod.make_grid(**p.target | {"pairings": pairings, "alphas": [ALPHA], "ranks": ranks}))
     cells = list(itertools.product(range(len(targets)), heads, p.train.seeds))
     torch.set_num_threads(THREADS)
     ours, theirs = [], []

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from attnrate.linear.targets import make_all
 from attnrate.linear.train import population_mse
-from attnrate.small.loop import cosine
+from attnrate.optim.schedules import factor
 from attnrate.small.rnn import LinearRNN
 from benchmarks.common import PARAMS, THREADS, Row, as_stage, ratio
 
@@ -47,7 +47,7 @@ def descend(parameters, loss, error, steps: int, lr: float, cap: float) -> list[
     seconds, curve = 0.0, []
     for step in range(steps):
         start = time.perf_counter()
-        optimiser.param_groups[0]["lr"] = lr * cosine(step, steps, 0)
+        optimiser.param_groups[0]["lr"] = lr * factor("cosine", step, steps, 0)
         value = loss()
         optimiser.zero_grad()
         value.backward()

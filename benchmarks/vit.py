@@ -63,7 +63,7 @@ def peers(p: Group) -> dict[str, nn.Module]:
 
 def script(model: nn.Module, images: Images, steps: int, p: Group) -> Callable[[], None]:
     """What a user would write: AdamW, clipping, mirrored batches."""
-    budget = p.train
+    budget = Group(p.train | p.recipes.adamw)
     optimiser = torch.optim.AdamW(model.parameters(), lr=budget.lr, weight_decay=budget.weight_decay, fused=True)
     view, generator = View(p.model.image_size), torch.Generator().manual_seed(0)
 
@@ -83,7 +83,7 @@ def project(mh: int, images: Images, steps: int, p: Group, folder: Path) -> Call
     """The loop of stages/vit_sweep.py, without its checkpoints; with a class token, as the peers have one."""
     shape = {k: p.model[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
     model = vit.build("qk", mh, **shape)
-    budget = {k: p.train[k] for k in ("lr", "schedule", "weight_decay", "clip")}
+    budget = {k: (p.train | p.recipes.adamw)[k] for k in ("lr", "schedule", "weight_decay", "clip")}
     recipe = large.Recipe(steps=steps, checkpoint=10**9, **budget)
 
     def call() -> None:

@@ -26,7 +26,7 @@ def deviation(model, tau, seed):
 def main(p, to):
     stage.set_threads(p.threads)
     tau, seed, sizes = p.rates.target.tau, p.rates.target.eval_seed, p.rates.model
-    heads = [max(p.rates.train.mh)] * MODELS
+    heads = [max(p.rates.constructive.mh)] * MODELS
     plain = Transformer(heads, range(MODELS), **sizes).double()
     encoded = Transformer(heads, range(MODELS), positions=(tau, sizes.n), **sizes).double()
     found = {

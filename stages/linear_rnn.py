@@ -22,7 +22,7 @@ def main(p, to):
         ("rnn-bias", "samples", True, printed, own.sample_steps),
     ]
     for name, recipe, bias, chosen, steps in runs:
-        cells = [(t, s) for t in chosen for s in p.linear.cells.seeds]
+        cells = [(t, s) for t in chosen for s in own.seeds]
         aims, seeds = zip(*cells, strict=True)
         model, mse, history = train_rnn(aims, seeds, recipe=recipe, bias=bias, steps=steps, lr=own.lr, batch=own.batch)
         learned, _ = model.kernel_and_offset(len(every[0].matrix))

@@ -8,7 +8,7 @@ from attnrate.core import files, stage
 from attnrate.linear import complexity, targets
 from attnrate.report import tables, tables_linear
 
-PARTS = ("linear_rnn", "linear_train/centred", "linear_train/plain", "linear_train/learned-filter")
+PARTS = ("linear_rnn", "linear_train/centred", "linear_train/plain", "linear_train/learned-filter", "linear_handset")
 COLUMNS = ["table", "target", "alteration", "filter", "model", "recipe", "mh", "seed", "mse", "floor", "dead"]
 
 
@@ -22,7 +22,9 @@ def main(p, to):
 
     for number in (2, 3):
         long = tables_linear.printed(results, number)
-        tables.save(f"table{number}", long, tables_linear.caption(number, p.profile), tables_linear.layout(long))
+        tables.save(
+            f"table{number}", long, tables_linear.caption(results, number, p.profile), tables_linear.layout(long)
+        )
     full = tables_linear.readings(results.merge(exact, on=["table", "target", "alteration", "filter"]))
     caption = f"Every reading of Tables 2 and 3, {p.profile} profile: median over seeds [best–worst]; "
     tables.save("table2_readings", full, caption + "floors of a linear RNN are exact.")

@@ -1,4 +1,4 @@
-"""Eq. (8) targets with prescribed POD: coefficients and an evaluation set for each (α, r)."""
+"""Eq. (8) targets with prescribed POD: coefficients and an evaluation set for each (pairing, α, r)."""
 
 import launcher  # noqa: F401
 

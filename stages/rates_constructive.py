@@ -1,4 +1,4 @@
-"""The network of the proof of Theorem 4.1 on every (α, r, m_h), and a sweep of its width m_FF."""
+"""The network of the proof of Theorem 4.1 on every (pairing, α, r, m_h), and a sweep of its width m_FF."""
 
 import launcher  # noqa: F401
 

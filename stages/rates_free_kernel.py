@@ -1,4 +1,4 @@
-"""The optimised rank-m_h kernel, then the network fitted to it, for every (α, r, m_h) with 2 m_h + 1 ≤ n."""
+"""The optimised rank-m_h kernel, then the network fitted to it, for every (pairing, α, r, m_h) with 2 m_h + 1 ≤ n."""
 
 import launcher  # noqa: F401
 

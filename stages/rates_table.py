@@ -24,10 +24,7 @@ def main(p, to):
     joined = table.join(parts)
     files.write_csv(to.results / "rates.csv", joined)
     files.write_csv(to.results / "slopes.csv", table.slopes(joined, parts["pod"]))
-    bounds = table.bounds(
-        parts["constructive"], terms=p.rates.target.terms, width=p.rates.model.width, tau=p.rates.target.tau
-    )
-    files.write_csv(to.results / "bounds.csv", bounds)
+    files.write_csv(to.results / "bounds.csv", table.bounds(parts["constructive"], targets, p.rates.model.width))
 
 
 if __name__ == "__main__":

@@ -5,17 +5,20 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import files, stage
+from attnrate.core.params import Group
 from attnrate.rates import pod, train
 from attnrate.small.transformer import predict
 
 
 def main(p, to, recipe):
     stage.set_threads(p.threads)
-    budget, targets = p.rates.train, pod.load_grid(stage.data("targets") / "pod", p.rates.target)
-    cells = [(t, mh, seed) for t in range(len(targets)) for mh in budget.mh for seed in budget.seeds]
-    model, history = train.fit(targets, cells, p.rates.recipes[recipe], p.rates.model, budget, label=recipe)
+    budget, own = p.rates.train, p.rates.recipes[recipe]
+    chosen = Group(p.rates.target | {"pairings": budget.pairings, "alphas": own.alphas})
+    targets = pod.load_grid(stage.data("targets") / "pod", chosen)
+    cells = [(t, mh, seed) for t in range(len(targets)) for mh in own.mh for seed in budget.seeds]
+    model, history = train.fit(targets, cells, own, p.rates.model, budget, label=recipe)
     outputs = predict(model, targets[0].x)
-    keys = [{"alpha": targets[t].alpha, "rank": targets[t].rank, "mh": mh, "seed": seed} for t, mh, seed in cells]
+    keys = [targets[t].key | {"mh": mh, "seed": seed} for t, mh, seed in cells]
     mse = [((out - targets[t].y) ** 2).mean() for out, (t, _, _) in zip(outputs, cells, strict=True)]
     files.write_csv(to.results / "errors.csv", pd.DataFrame(keys).assign(mse=mse))
     curves = [pd.DataFrame({"step": history.index, **key, "mse": history[i].values}) for i, key in enumerate(keys)]

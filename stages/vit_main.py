@@ -10,18 +10,18 @@ from attnrate.vit.train import Run, train_all
 def main(p, to):
     stage.set_threads(p.threads)
     own, sizes = p.vit.main, p.vit.model
-    # only a model from scratch belongs to the sweep
-    variant, budget = ("original", "full") if own.start == "scratch" else ("pretrained", "tune")
+    budget = "full" if own.start == "scratch" else "tune"
 
     def run(seed):
         def start():
             return model.make("qk", own.mh, seed, own.start, **sizes)
 
-        return Run("qk", own.mh, seed, variant, start, own.start, budget=budget)
+        return Run("qk", own.mh, seed, "main", start, own.start, budget=budget)
 
     images = stage.data("vit_images") / "images.npz"
+    recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    train_all([run(seed) for seed in own.seeds], to, images, [], **groups)
+    train_all([run(seed) for seed in own.seeds], to, images, [], recipe=recipe, **groups)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,13 @@ def main(p, to):
     main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main")
     patches = (sizes.image_size // sizes.patch) ** 2
     first10, random = (permutation(reading, patches, own.permutation_seed) for reading in ("first10", "random"))
-    source, budget = ("original", "full") if main.start == "scratch" else ("pretrained", "tune")
+    budget = "full" if main.start == "scratch" else "tune"
 
     def fresh(seed):
         return model.make("qk", main.mh, seed, main.start, **sizes)
 
     def trained(seed):
-        return model.load(weights / f"{source}_seed{seed}.safetensors", "qk", main.mh, **sizes)
+        return model.load(weights / f"main_seed{seed}.safetensors", "qk", main.mh, **sizes)
 
     def runs(variant, seeds, start, order, budget):
         return [
@@ -39,8 +39,9 @@ def main(p, to):
         *runs("permuted-scratch", own.seeds, fresh, first10, budget),
     ]
     images = stage.data("vit_images") / "images.npz"
+    recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    train_all(every, to, images, [weights], **groups)
+    train_all(every, to, images, [weights], recipe=recipe, **groups)
 
 
 if __name__ == "__main__":

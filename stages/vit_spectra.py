@@ -1,7 +1,7 @@
 """Singular values of attention before the softmax, over test images, all layers and heads of every model, first seed.
 
-values.csv and ranks.csv have the models of Figure 3, the main model among them if it starts as they do; the folder of
-data has each image's values for the first head.
+values.csv and ranks.csv have the models of Figure 3, main_values.csv and main_ranks.csv the main model, of Figure 2;
+the folder of data has each image's values for the first head.
 """
 
 import launcher  # noqa: F401
@@ -23,11 +23,7 @@ def main(p, to):
         for reading in p.vit.grid.readings
         for mh in p.vit.grid.mh
     }
-    same = main.start == "scratch"
-    if same:  # the main model stands for its head size, which the sweep may also name
-        cases.pop(f"qk-{main.mh}", None)
-    variant = "original" if same else "pretrained"
-    cases["main"] = ("qk", main.mh, main.start, f"vit_main/{variant}_seed{min(main.seeds)}")
+    cases["main"] = ("qk", main.mh, main.start, f"vit_main/main_seed{min(main.seeds)}")
 
     images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: p.vit.spectra.images])
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -40,8 +36,7 @@ def main(p, to):
         values[name], ranks[name] = (pd.DataFrame(keys, index=t.index).join(t) for t in (found.spectra, found.ranks))
         files.write_npz(to.data / f"{name}.npz", found.violins)
     for name, parts in (("values", values), ("ranks", ranks)):
-        if not same:
-            files.write_csv(to.results / f"main_{name}.csv", parts.pop("main"))
+        files.write_csv(to.results / f"main_{name}.csv", parts.pop("main"))
         joined = pd.concat(parts.values()).sort_values(["reading", "mh"], kind="stable")
         files.write_csv(to.results / f"{name}.csv", joined)
 

@@ -23,7 +23,7 @@ def main(p, to, reading, mh):
 
     images = stage.data("vit_images") / "images.npz"
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train}
-    train_all([run(seed) for seed in own.seeds], to, images, [], **groups)
+    train_all([run(seed) for seed in own.seeds], to, images, [], recipe=p.vit.recipes[p.vit.sweep.recipe], **groups)
 
 
 if __name__ == "__main__":

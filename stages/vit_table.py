@@ -9,11 +9,8 @@ from attnrate.laws import vit
 
 
 def main(p, to):
-    main, grid = p.vit.main, p.vit.grid
-    sweep = [(reading, mh) for reading in grid.readings for mh in grid.mh]
-    if main.start == "scratch":  # the main model stands for its head size, which the sweep may also name
-        sweep = [cell for cell in sweep if cell != ("qk", main.mh)]
-    folders = [*(f"vit_sweep/{reading}-{mh}" for reading, mh in sweep), "vit_main", "vit_permuted"]
+    sweep = [f"vit_sweep/{reading}-{mh}" for reading in p.vit.grid.readings for mh in p.vit.grid.mh]
+    folders = [*sweep, "vit_beside", "vit_main", "vit_permuted"]
     runs = pd.concat(pd.read_csv(stage.results(folder) / "scores.csv") for folder in folders)
     files.write_csv(to.results / "vit.csv", runs.sort_values(["reading", "mh", "variant", "seed"]))
     spectra = pd.read_csv(stage.results("vit_spectra") / "values.csv")

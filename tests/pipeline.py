@@ -1,6 +1,7 @@
 """dvc.yaml and the stage scripts as data, read without running or importing them."""
 
 import ast
+import functools
 import itertools
 import re
 from collections.abc import Iterator
@@ -157,6 +158,7 @@ class Script:
 
     tree: ast.Module
     items: list[str]
+    values: dict  # of params.yaml
 
     def __post_init__(self):
         (self.main,) = (n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == "main")
@@ -174,10 +176,10 @@ class Script:
                 continue
             keys: list[str] = []
             while True:
-                node = self.above[node]
+                below, node = node, self.above[node]
                 if isinstance(node, ast.Attribute):
                     keys.append(node.attr)
-                elif isinstance(node, ast.Subscript) and (key := self._key(node.slice)):
+                elif isinstance(node, ast.Subscript) and node.value is below and (key := self._key(node.slice)):
                     keys.append(key)
                 else:
                     break
@@ -185,9 +187,11 @@ class Script:
         return found
 
     def _key(self, node: ast.expr) -> str | None:
-        """The key that a subscript names: a word, or an item of the command line."""
+        """The key that a subscript names: a word, an item of the command line, or the value of another parameter."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return node.value
+        if ast.unparse(node).startswith("p."):
+            return functools.reduce(lambda group, key: group[key], ast.unparse(node).split(".")[1:], self.values)
         return self.named.get(node.id) if isinstance(node, ast.Name) else None
 
     @cached_property
@@ -293,4 +297,4 @@ class Script:
 
 
 def script(root: Path, stage: Stage) -> Script:
-    return Script(parse(root / stage.script), stage.items)
+    return Script(parse(root / stage.script), stage.items, yaml.safe_load((root / "params.yaml").read_text()))

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.slow
 
 STAGES = {s.name: s for s in pipeline.stages(ROOT)}
 ALWAYS = {"validate", "page"}  # read the whole of params.yaml and the schemas
-RATES, LINEAR, EXAMPLES = (
+LINEAR, EXAMPLES, SWEEP = (
     {name for name in STAGES if name.startswith(f"{script}@")}
-    for script in ("rates_train", "linear_train", "examples_train")
+    for script in ("linear_train", "examples_train", "vit_sweep")
 )
 
 
@@ -89,7 +89,11 @@ def test_an_edit_of_a_file(workspace, stale, edits, expected):
         ("vit.spectra.images", 500, {"vit_spectra", "fig_vit"}),
         ("translation.decode.beams", 5, {"translation_bleu"}),
         # A new head size trains a model of its own, and no other anew.
-        ("vit.grid.mh", [1, 2, 3, 4, 8, 16], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
+        ("vit.grid.mh", [1, 2, 3, 4, 8, 32], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
+        # Each recipe belongs to the trainings that follow it.
+        ("vit.recipes.adamw.lr", 0.003, SWEEP),
+        ("vit.recipes.muon.lr", 0.003, {"vit_beside", "vit_main", "vit_permuted"}),
+        ("vit.beside.seeds", [0], {"vit_beside", "fig_vit"}),
     ],
 )
 def test_an_edit_of_a_parameter(workspace, stale, key, value, expected):

@@ -102,19 +102,19 @@ def test_every_claim_is_judged_and_says_the_profile(smoke):
 def test_the_table_of_rates_is_exactly_the_grid(smoke):
     p = smoke.params()["rates"]
     table = pd.read_csv(smoke.path / "reports/results/rates_table/rates.csv", dtype={"rank": str, "seed": "Int64"})
-    assert list(table.columns) == ["alpha", "rank", "mh", "seed", "estimator", "mse"]
+    assert list(table.columns) == ["pairing", "alpha", "rank", "mh", "seed", "estimator", "mse"]
     groups = {
         "pod": p["constructive"],
         "constructive": p["constructive"],
         "free-kernel": p["free_kernel"],
-        "paper": p["train"],
-        "trained": p["train"],
-    }
+    } | {name: p["train"] | recipe for name, recipe in p["recipes"].items()}
     grid = {
-        (alpha, str(rank), mh, seed, estimator)
-        for alpha in p["target"]["alphas"]
-        for rank in p["target"]["ranks"]
-        for estimator, group in groups.items()
+        (pairing, alpha, str(rank), mh, seed, estimator)
+        for estimator, own in groups.items()
+        for group in [p["target"] | own]
+        for pairing in group["pairings"]
+        for alpha in group["alphas"]
+        for rank in group["ranks"]
         for mh in group["mh"]
         for seed in group.get("seeds", [-1])
     }
@@ -161,6 +161,7 @@ def test_a_smaller_grid_leaves_no_stale_point_and_trains_nothing(smoke):
     tables = [*results.glob("rates_*/*.csv"), *results.glob("vit_table/*.csv"), *results.glob("vit_spectra/*.csv")]
     heads = {t: set(pd.read_csv(t).mh) for t in tables if "mh" in pd.read_csv(t, nrows=0).columns}
     assert {results / f"{t}.csv" for t in ("rates_table/rates", "rates_table/pod", "vit_table/vit")} <= set(heads)
-    main, width = smoke.params()["vit"]["main"]["mh"], smoke.params()["rates"]["constructive"]["width_rank"]
+    vit, width = smoke.params()["vit"], smoke.params()["rates"]["constructive"]["width_rank"]
+    others = {vit["main"]["mh"], *vit["beside"]["mh"]}  # of no grid
     for table, found in heads.items():
-        assert found <= ({1, main} if table.parent.name.startswith("vit") else {1, 2, width}), table
+        assert found <= ({1, *others} if table.parent.name.startswith("vit") else {1, 2, width}), table

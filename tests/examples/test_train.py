@@ -13,9 +13,9 @@ CASES = [(task, name) for task, variants in train.VARIANTS.items() for name in v
 each_case = pytest.mark.parametrize(("task", "name"), CASES)
 
 
-def fit(task, name, seeds, mh=4, n=8, width=16, steps=3, **changes):
+def fit(task, name, seeds, mh=4, n=8, width=16, steps=3, muon=0.01, **changes):
     budget = Group(seeds=seeds, batch=8, lr=1e-2, warmup=1, gain=3.0) | changes
-    own = Group(steps=steps, token_weight=5.0)
+    own = Group(steps=steps, muon=muon, token_weight=5.0)
     return train.fit(task, name, mh, Group(n=n, width=width), Group(budget), own)
 
 
@@ -61,7 +61,7 @@ def test_any_head_size(mh):
 
 @pytest.mark.parametrize(("name", "tied"), [("segment-id", True), ("untied", False)])
 def test_the_start(name, tied):
-    model, _ = fit("mass", name, [3], lr=0.0)
+    model, _ = fit("mass", name, [3], lr=0.0, muon=0.0)
     default = Transformer([4], [3], d=6, n=8, width=16, positions=(10, 8))
     assert torch.equal(model.W_Q, 3 * default.W_Q)
     assert torch.equal(model.W_K, model.W_Q if tied else 3 * default.W_K)

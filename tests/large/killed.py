@@ -1,4 +1,7 @@
-"""A tiny training for test_loop.py, run as a process that gets killed: killed.py FOLDER [seconds a batch]."""
+"""A tiny training for test_loop.py, run as a process that gets killed.
+
+killed.py FOLDER SECONDS OPTIMISER, the seconds that it waits before each batch
+"""
 
 import sys
 import time
@@ -29,13 +32,12 @@ class Points:
 
 
 def main():
-    folder, pause = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+    folder, pause, optimiser = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 2))
-    recipe = large.Recipe(
-        steps=120, lr=1e-2, warmup=10, weight_decay=0.1, clip=1.0, accumulate=2, history=7, checkpoint=5
-    )
+    how = {"optimiser": optimiser, "weight_decay": 0.1, "clip": 1.0, "accumulate": 2}
+    recipe = large.Recipe(steps=120, lr=1e-2, warmup=10, history=7, checkpoint=5, **how)
     loss = large.classification_loss(smoothing=0.1)
     history = large.train(model, Points(pause), loss, recipe, seed=3, checkpoint=folder / "run.safetensors")
     history.to_csv(folder / "history.csv", index=False)

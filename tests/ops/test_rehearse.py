@@ -17,7 +17,8 @@ def test_the_rehearsal_has_the_papers_sizes_and_two_steps():
         *(("translation", "tokens", key) for key in ("vocabulary", "max_tokens")),
     ):
         assert found[experiment][group][key] == paper[experiment][group][key], f"{experiment}.{group}.{key}"
-    assert [found[e]["train"]["steps"] for e in ("rates", "linear")] == [2, 2]
+    assert found["linear"]["train"]["steps"] == found["rates"]["free_kernel"]["steps"] == 2
+    assert {recipe["steps"] for recipe in found["rates"]["recipes"].values()} == {2}
     assert [found[e]["train"]["max_steps"] for e in ("vit", "translation")] == [2, 2]
     assert {task["steps"] for task in found["examples"]["tasks"].values()} == {2}
     assert (found["vit"]["data"]["name"], found["translation"]["data"]["corpus"]) == ("toy", "toy")  # no network

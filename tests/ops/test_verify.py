@@ -103,6 +103,32 @@ def test_a_cap_holds_beside_a_factor(old, new, good):
     assert (rule.used(old, new) <= 1) is good and (rule.factor, rule.cap) == (3, 2.5)
 
 
+HAND_SET = "target=exp,alteration=causal,filter=signed,model=hand-set,recipe=constructive,mh=2,seed=0:mse"
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "tolerance"),
+    [
+        ("linear_handset/errors.csv", HAND_SET, "factor 1.05 or ± 1e-09"),
+        ("linear_table/linear.csv", f"table=2,{HAND_SET}", "factor 1.05 or ± 1e-09"),
+        ("linear_table/linear.csv", f"table=2,{HAND_SET}".replace("hand-set", "transformer"), "factor 4"),
+        (
+            "rates_table/rates.csv",
+            "estimator=pod,pairing=dyadic-0,alpha=1,rank=inf,mh=4:mse",
+            "1e-05 relative or ± 1e-12",
+        ),
+        ("rates_table/slopes.csv", "estimator=trained,pairing=dyadic-0,alpha=2:slope", "± 0.5"),
+        ("rates_table/slopes.csv", "estimator=best,pairing=same,alpha=2:slope", "± 0.1"),
+        ("vit_beside/scores.csv", "variant=beside,reading=qk,mh=1,seed=0:test_acc", "± 0.02"),
+        ("vit_beside/history.csv", "variant=beside,reading=qk,mh=1,seed=0,step=4:loss", "0.05 relative"),
+        ("vit_spectra/main_values.csv", "reading=qk,mh=32,layer=1,head=1,k=3:mean", "factor 3 or ± 0.02"),
+        ("vit_spectra/main_ranks.csv", "reading=qk,mh=32,layer=1,head=1:energy99", "factor 3 or ± 0.02, ± 2.5"),
+    ],
+)
+def test_results_have_the_tolerance_of_their_kind(file, name, tolerance):
+    assert str(verify.load_rules().of(f"reports/results/{file}", name)) == tolerance
+
+
 def test_one_seed_does_not_move_a_median(tree, capsys):
     edit(tree, "reports/results/linear_table/linear.csv", "3e-4", "0.1")
     code, out = report(capsys)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import zeta
 
 from attnrate.rates import theory
-from attnrate.rates.pod import phi, singular_values
+from attnrate.rates.pod import pair, phi, singular_values
 
 ALPHAS = (0.55, 1.0, 1.5, 2.0)
 
@@ -53,9 +53,16 @@ def test_interpolation_on_m_knots_is_within_the_feed_forward_rate(i, m):
 
 
 def test_c2_counts_both_bases_up_to_the_rank():
-    one = theory.c_ff(1)
-    assert theory.c2(3, 99) == pytest.approx(2 * one * (1 + 4 + 9))
-    assert theory.c2(10, 2) == theory.c2(2, 99) == pytest.approx(10 * one)
+    one, same = theory.c_ff(1), pair("same", 99)
+    assert theory.c2(3, same) == pytest.approx(2 * one * (1 + 4 + 9))
+    assert theory.c2(10, same[:2]) == theory.c2(2, same) == pytest.approx(10 * one)
+    assert theory.c2(3, np.array([1, 3, 2, 9])) == pytest.approx(theory.c2(3, same))
+    assert theory.c2(2, np.array([1, 3])) == pytest.approx(one * (1 + 1 + 4 + 9))
+
+
+def bound(sigma, *arguments):
+    """With ψ_i = φ_i."""
+    return theory.bound(sigma, pair("same", len(sigma)), *arguments)
 
 
 def test_c0_is_the_maximum_where_the_paper_prints_the_infimum():
@@ -68,16 +75,16 @@ def test_c0_is_the_maximum_where_the_paper_prints_the_infimum():
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_the_bound_falls_with_the_width_and_grows_with_the_length(alpha, reading):
     sigma = singular_values(alpha, "inf", 64)
-    by_width = [theory.bound(sigma, alpha, 4, w, 16, reading) for w in (16, 64, 256, 1024)]
+    by_width = [bound(sigma, alpha, 4, w, 16, reading) for w in (16, 64, 256, 1024)]
     assert sorted(by_width, reverse=True) == by_width and len(set(by_width)) == 4
-    assert theory.bound(sigma, alpha, 4, 64, 32, reading) == pytest.approx(4 * by_width[1])
+    assert bound(sigma, alpha, 4, 64, 32, reading) == pytest.approx(4 * by_width[1])
 
 
 @pytest.mark.parametrize("reading", theory.READINGS)
 def test_the_two_terms_of_the_bound_pull_mh_in_opposite_directions(reading):
     sigma = singular_values(2.0, "inf", 64)
-    wide = [theory.bound(sigma, 2.0, mh, 10**9, 16, reading) for mh in (1, 2, 4, 8)]
-    narrow = [theory.bound(sigma, 2.0, mh, 16, 16, reading) for mh in (1, 2, 4, 8)]
+    wide = [bound(sigma, 2.0, mh, 10**9, 16, reading) for mh in (1, 2, 4, 8)]
+    narrow = [bound(sigma, 2.0, mh, 16, 16, reading) for mh in (1, 2, 4, 8)]
     assert sorted(wide, reverse=True) == wide and sorted(narrow) == narrow
 
 
@@ -86,7 +93,7 @@ def test_the_first_term_has_the_slope_of_its_reading(alpha):
     """m_h^-(2α-1), and half of it where Cauchy-Schwarz leaves a square root."""
     sigma = singular_values(alpha, "inf", 64)
     for reading, slope in (("literal", 2 * alpha - 1), ("constants", 2 * alpha - 1), ("root", alpha - 0.5)):
-        first = [theory.bound(sigma, alpha, mh, 10**12, 16, reading) for mh in (2, 8)]
+        first = [bound(sigma, alpha, mh, 10**12, 16, reading) for mh in (2, 8)]
         assert np.log(first[0] / first[1]) / np.log(4) == pytest.approx(slope, rel=1e-6)
 
 
@@ -94,7 +101,7 @@ def test_the_literal_bound_by_hand():
     """τ² C_0 (C_1 / m_h^(2α-1) + C_2 m_h^(β+1) / m_FF^β) for α = 1, m_h = 2, m_FF = 128, τ = 16."""
     c_2 = 2 * np.sqrt(2) / 8 * (2 * np.pi) ** 2 * (1 + 4)
     expected = 256 * 1 * (1 / 2 + c_2 * 8 / 128**2)
-    assert theory.bound(singular_values(1.0, 6, 6), 1.0, 2, 128, 16, "literal") == pytest.approx(expected)
+    assert bound(singular_values(1.0, 6, 6), 1.0, 2, 128, 16, "literal") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -104,5 +111,5 @@ def test_the_corrected_first_term_covers_the_tail_and_not_much_more(alpha):
     beyond = 9 * zeta(2 * alpha, 513)  # the terms that the cut at R leaves out
     tail = theory.tail_sum(sigma, 16) + beyond
     for reading, least in (("constants", tail), ("root", tail**0.5)):
-        first = theory.bound(sigma, alpha, 16, 10**12, 1, reading) / theory.c0()
+        first = bound(sigma, alpha, 16, 10**12, 1, reading) / theory.c0()
         assert least <= first < 1.15 * least

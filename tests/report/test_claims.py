@@ -90,18 +90,19 @@ def test_every_criterion_is_whole_and_its_command_names_a_stage(name):
 
 
 def rates_results(folder, slopes, cells):
-    slopes = pd.DataFrame(slopes, columns=["alpha", "estimator", "slope"])
+    slopes = pd.DataFrame(slopes, columns=["pairing", "alpha", "estimator", "slope"])
     rates = pd.DataFrame(cells, columns=["rank", "mh", "estimator", "mse"])
     return write(folder, {"rates_table/slopes.csv": slopes, "rates_table/rates.csv": rates})
 
 
 def test_the_numbers_are_the_slope_at_the_largest_alpha_and_the_worst_exact_cell(tmp_path):
-    slopes = [(2.0, "best", -2.5), (0.55, "best", -1.5), (2.0, "pod", -9.0)]
+    slopes = [("dyadic-0", 2.0, "best", -2.5), ("dyadic-1", 2.0, "best", -3.0), ("dyadic-0", 0.55, "best", -1.5)]
+    slopes += [("same", 2.0, "best", -7.0), ("dyadic-0", 2.0, "pod", -9.0)]
     exact = [("2", 2, "constructive", 1e-8), ("2", 3, "constructive", 2e-8)]
     others = [("2", 1, "constructive", 1e-2), ("inf", 3, "constructive", 5e-1), ("2", 2, "paper", 3e-1)]
     found = summary.rates(rates_results(tmp_path, slopes, exact + others))
-    assert found == {"slope": -2.5, "exact": pytest.approx(log10(2e-8))}
-    assert summary.rates(rates_results(tmp_path, slopes[2:], others)) == {"slope": None, "exact": None}
+    assert found == {"slope": -2.75, "exact": pytest.approx(log10(2e-8))}
+    assert summary.rates(rates_results(tmp_path, slopes[4:], others)) == {"slope": None, "exact": None}
 
 
 def test_errors_are_logarithms_of_medians_over_seeds(tmp_path):

@@ -7,13 +7,14 @@ import pytest
 
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Untestable
 from attnrate.report.claims.linear import EVALUATORS
-from attnrate.report.tables_linear import PAPER
+from attnrate.report.tables_linear import HAND_SET, PAPER
 from tests.report.common import LIMITS, write
 
 MODELS = {
     "rnn": ("rnn-bias", "population"),
     "transformer": ("transformer", "centred"),
     "helped": ("transformer", "learned-filter"),
+    "set": HAND_SET,
 }
 OTHERS = (("rnn", "population"), ("rnn-bias", "samples"), ("transformer", "plain"))  # no claim is about these
 MIXED = [f"{m}/{f}" for m in ("causal", "literal", "altered-kernel") for f in ("positive", "signed")]
@@ -34,6 +35,7 @@ WORLD = {  # as the paper would have it: "table reading model" is a median error
     "2 causal/positive transformer": 2.4e-4,
     "2 causal/signed transformer": 2.4e-4,
     "2 causal/signed helped": 2.5e-5,
+    "2 causal/signed set": 1e-9,
     "3 original rnn": 4.5,
     "3 original transformer": 5e-4,
     "3 exchange transformer": 5e-4,
@@ -162,6 +164,10 @@ def test_dead_seeds_are_counted_but_not_in_the_median(name, tmp_path):
     before, after = judged(name, tmp_path), judged(name, tmp_path, dead={USES[name][-1]: 4})
     assert (after.measured, after.verdict, after.n) == (before.measured, before.verdict, before.n + 4)
     assert after.spread == f"{before.spread}, 4 dead"
+
+
+def test_what_its_sizes_allow_stands_beside_what_training_reached(tmp_path):
+    assert "set by hand has an error of 3.00e-07" in judged("mixing-transformer", tmp_path, {"2 causal/signed set": 3e-7}).why
 
 
 def test_a_cell_of_dead_seeds_only_speaks_against_the_transformer(tmp_path):

@@ -9,24 +9,27 @@ import pytest
 import yaml
 
 from attnrate.core import files, stage
-from attnrate.laws.vit import fits
+from attnrate.laws.vit import BESIDE, errors, fits
 from attnrate.report import fig_vit, table1
 from attnrate.report.claims.ledger import NOT, REPRODUCED, Untestable
 from attnrate.report.claims.vit import EVALUATORS
+from attnrate.report.style.figure import plt
 from tests.conftest import ROOT
 from tests.report.common import LIMITS, same_bytes, write
 
 SIZES = (1, 2, 4, 8, 16, 32)
 RUNS, FITS = "vit_table/vit.csv", "vit_table/fits.json"
 VALUES, RANKS = "vit_spectra/values.csv", "vit_spectra/ranks.csv"
+MAIN_VALUES, MAIN_RANKS = "vit_spectra/main_values.csv", "vit_spectra/main_ranks.csv"
 
 
 def runs():
-    """Results as the paper describes them: a power law, and a small drop."""
+    """Results as the paper describes them: a power law, and a small drop; the main model is better than the sweep."""
     rows = [("qk", mh, 0, "original", 0.7 * mh**-0.27 + 1.05, 1.4, 0.5) for mh in SIZES]
     for seed in (0, 1, 2):
-        for variant, accuracy in (("continued", 0.6), ("permuted", 0.59 - 0.001 * seed), ("unadapted", 0.4)):
-            rows.append(("qk", 32, seed, variant, 1.0, 1.1, accuracy))
+        rows += [("qk", mh, seed, "beside", 1.2 + 0.1 * seed, 1.3, 0.55) for mh in (1, 32)]
+        tests = {"main": 0.58, "continued": 0.6, "permuted": 0.59 - 0.001 * seed, "unadapted": 0.4}
+        rows += [("qk", 32, seed, variant, 1.0, 1.1, accuracy) for variant, accuracy in tests.items()]
     return pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
 
 
@@ -41,7 +44,8 @@ def spectra():
 def results(tmp_path):
     values = spectra()
     ranks = values[values.k == 1].assign(effective=2.0, energy90=1.5, energy99=3.0)
-    return write(tmp_path, {RUNS: runs(), VALUES: values, RANKS: ranks, FITS: fits(runs(), values)})
+    main = {MAIN_VALUES: values[values.mh == 32], MAIN_RANKS: ranks[ranks.mh == 32]}
+    return write(tmp_path, {RUNS: runs(), VALUES: values, RANKS: ranks, FITS: fits(runs(), values)} | main)
 
 
 def change(results, name, **columns):
@@ -52,27 +56,33 @@ def verdict(results, name):
     return EVALUATORS[name](results, LIMITS[name]).verdict
 
 
-@pytest.mark.parametrize(("start", "stands"), [("scratch", "main"), ("timm/some-model", "sweep")])
-def test_a_main_model_whose_head_size_the_sweep_has_stands_once(start, stands):
-    """It stands for that size, unless it started from other weights than the sweep."""
-    vit = {"grid": {"readings": ["qk"], "mh": [1, 8]}, "main": {"mh": 8, "start": start}}
+def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
+    """Even where the sweep has its head size."""
+    vit = {"grid": {"readings": ["qk"], "mh": [1, 8]}}
     files.write_text("params.yaml", yaml.safe_dump({"vit": vit}))
     row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original"}, index=[0])
-    main = "original" if start == "scratch" else "pretrained"
     parts = {
         "vit_sweep/qk-1/scores.csv": row.assign(mh=1, train_loss=1.5),
         "vit_sweep/qk-8/scores.csv": row.assign(mh=8, train_loss=1.2),
-        "vit_main/scores.csv": row.assign(mh=8, train_loss=1.1, variant=main),
+        "vit_sweep/qk-4/scores.csv": row.assign(mh=4, train_loss=9.0),  # of another grid
+        "vit_beside/scores.csv": row.assign(mh=1, train_loss=1.3, variant="beside"),
+        "vit_main/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
         "vit_permuted/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
         VALUES: spectra(),
     }
     write(stage.results(), parts)
     subprocess.run([sys.executable, ROOT / "stages/vit_table.py"], check=True)
     joined = pd.read_csv(stage.results() / RUNS)
-    assert not joined.duplicated(["reading", "mh", "variant", "seed"]).any()
-    original = joined[joined.variant == "original"].set_index("mh").train_loss
-    assert original.to_dict() == {1: 1.5, 8: {"main": 1.1, "sweep": 1.2}[stands]}
-    assert "permuted" in set(joined.variant)
+    found = joined.set_index(["variant", "mh"]).train_loss.to_dict()
+    sweep = {("original", 1): 1.5, ("original", 8): 1.2}
+    assert found == sweep | {("beside", 1): 1.3, ("main", 8): 1.1, ("permuted", 8): 1.0} and len(joined) == 5
+    assert files.read_json(stage.results() / FITS)["error"]["qk"]["n"] == 2
+
+
+def test_the_sweep_and_what_stands_beside_it_are_two_curves():
+    vit = runs()
+    assert errors(vit, "qk").to_dict() == pytest.approx({mh: 0.7 * mh**-0.27 + 1.05 for mh in SIZES})
+    assert errors(vit, "qk", BESIDE).to_dict() == pytest.approx({1: 1.3, 32: 1.3})
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
@@ -81,12 +91,20 @@ def test_results_as_the_paper_describes_them_are_reproduced(results, name):
 
 
 def test_results_that_contradict_are_not(results):
-    change(results, VALUES, sd=lambda t: t["mean"])
-    change(results, RANKS, energy99=30.0)
+    change(results, MAIN_VALUES, sd=lambda t: t["mean"])
+    change(results, MAIN_RANKS, energy99=30.0)
     accuracy = {"permuted": 0.5, "continued": 0.6, "unadapted": 0.6}
     change(results, RUNS, train_loss=lambda t: 1 + 0.01 * t.mh, test_acc=lambda t: t.variant.map(accuracy))
     for name in ("vit-concentration", "vit-low-rank", "vit-error-falls", "vit-permuted"):
         assert verdict(results, name) == NOT
+
+
+def test_concentration_and_rank_are_the_main_models_and_the_fall_is_the_sweeps(results):
+    change(results, VALUES, sd=lambda t: t["mean"])
+    change(results, RANKS, energy99=30.0)
+    change(results, RUNS, train_loss=lambda t: t.train_loss.where(t.variant == "original", t.mh))
+    for name in ("vit-concentration", "vit-low-rank", "vit-error-falls"):
+        assert verdict(results, name) == REPRODUCED
 
 
 def test_an_open_exponent_cannot_be_tested(results):
@@ -104,7 +122,19 @@ def test_figures_are_the_same_bytes_twice(results):
     images = dict(zip(("first", "last"), values, strict=True))
     same_bytes(lambda: fig_vit.figure2(images, "tokens", "test"))
     laws = files.read_json(results / FITS)
-    same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", "test"))
+    same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", ("adamw", "muon"), "test"))
+
+
+def test_figure_3_has_a_mark_for_each_run_under_the_name_of_its_recipe(results):
+    other = runs().query("variant == 'original'").assign(reading="head")
+    vit, values = pd.concat([runs(), other]), pd.concat([spectra(), spectra().assign(reading="head")])
+    drawn = fig_vit.figure3(vit, values, fits(vit, values), "tokens", ("one", "two"), "test")
+    for ax, reading in zip(drawn.axes[1::2], ("qk", "head"), strict=True):
+        marks = {line.get_label(): len(line.get_xdata()) for line in ax.get_lines()}
+        ours = {name: n for name, n in marks.items() if name.startswith("ours")}
+        beside = {"ours, two, each seed": 6} if reading == "qk" else {}
+        assert ours == {"ours, one, each seed": len(SIZES)} | beside and "authors' points" in marks
+    plt.close(drawn)
 
 
 def test_table_1_says_data_seeds_spread_and_the_papers_numbers():
@@ -116,6 +146,13 @@ def test_table_1_says_data_seeds_spread_and_the_papers_numbers():
     assert "not CIFAR10" in table1.wide(table1.join(runs(), 32, "toy", sentences)).columns[1]
 
 
-def test_a_pretrained_main_model_is_table_1s_original():
-    rows = {"reading": "qk", "mh": 64, "seed": 0, "variant": ["original", "pretrained"], "test_acc": [0.5, 0.98]}
+def test_the_main_model_is_table_1s_original():
+    """Neither the sweep's nor the one beside it, of the same head size."""
+    rows = {
+        "reading": "qk",
+        "mh": 64,
+        "seed": 0,
+        "variant": ["original", "beside", "main"],
+        "test_acc": [0.5, 0.6, 0.98],
+    }
     assert table1.cifar10(pd.DataFrame(rows), 64).set_index("variant").value.to_dict() == {"original": 0.98}

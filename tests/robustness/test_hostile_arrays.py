@@ -34,7 +34,12 @@ LOADERS = {  # how it is loaded, what is in it, the array that is attacked
         {"train_en.ids": np.arange(3, dtype=np.uint16), "train_en.starts": np.array([0, 1, 3])},
         "train_en.starts",
     ),
-    "pod": (pod.PodTarget.load, {"alpha": 1.0, "rank": "2", "sigma": np.ones(2), "x": np.eye(3), "y": np.eye(3)}, "x"),
+    "pod": (
+        pod.PodTarget.load,
+        {"pairing": "same", "alpha": 1.0, "rank": "2", "sigma": np.ones(2), "frequencies": np.arange(1, 3)}
+        | {"x": np.eye(3), "y": np.eye(3)},
+        "x",
+    ),
     "linear": (linear.load, targets(), "matrix"),
 }
 

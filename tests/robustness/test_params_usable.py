@@ -14,9 +14,11 @@ from attnrate.core.errors import UserError
 from attnrate.core.params import Group
 from attnrate.examples import train as examples
 from attnrate.large import loop as large
+from attnrate.linear import handset
 from attnrate.linear import targets as linear
 from attnrate.linear import train as linear_training
 from attnrate.ops import profile
+from attnrate.optim.schedules import SCHEDULES
 from attnrate.rates import constructive, free_kernel, pod
 from attnrate.rates import train as rates
 from attnrate.schemas.all import Params
@@ -81,21 +83,25 @@ def group(**values):
     return st.fixed_dictionaries(values)
 
 
+def recipe(name: str):
+    own = SMOKE["rates"]["recipes"][name] | {"steps": 1, "warmup": 0}
+    return group(mh=heads(40), muon=st.sampled_from([None, 0.01])).map(lambda changes: own | changes)
+
+
 @sizes(150)
 @given(
     target=group(
+        pairings=st.sampled_from([["dyadic-0", "same"], ["same", "dyadic-0", "dyadic-1"], ["dyadic-0"]]),
         tau=st.integers(2, 5),
         eval_size=st.integers(1, 2),
-        terms=st.integers(2, 5),
+        terms=st.sampled_from([2, 3, 5, 64]),
         ranks=st.lists(st.sampled_from([1, 3, 64, "inf"]), min_size=1, max_size=2, unique=True),
     ),
     model=group(n=st.integers(3, 24), width=st.integers(4, 9)),
     constructive=group(mh=heads(), width_rank=st.integers(1, 6)),
     free_kernel=group(mh=heads(), modes=st.integers(4, 8), batch=st.integers(1, 2), steps=st.just(1)),
-    train=group(
-        mh=heads(40), queries=st.integers(1, 5), grid=st.integers(2, 5), batch=st.integers(1, 2), steps=st.just(1)
-    ),
-    recipes=st.just({"trained": SMOKE["rates"]["recipes"]["trained"] | {"warmup": 0}}),
+    train=group(queries=st.integers(1, 5), points=st.integers(4, 8), batch=st.integers(1, 2)),
+    recipes=group(paper=recipe("paper"), trained=recipe("trained")),
 )
 def test_rates(**changes):
     p = accepted("rates", changes)
@@ -109,17 +115,18 @@ def test_rates(**changes):
     wide = pod.of_rank(p.target.alphas[0], p.constructive.width_rank, targets[0].x)
     assert np.isfinite(constructive.errors(wide, p.constructive.width_rank, **p.model)["mse"])
     assert free_kernel.errors(targets[0], p.free_kernel, p.model), "the free kernel has something to do"
-    cells = [(t, mh, 0) for t in range(len(targets)) for mh in p.train.mh]
-    for recipe in p.recipes.values():
-        _, history = rates.fit(targets, cells, recipe, p.model, p.train, label="")
+    for own in p.recipes.values():
+        chosen = list(pod.make_grid(**p.target | {"pairings": p.train.pairings, "alphas": own.alphas}))
+        cells = [(t, mh, 0) for t in range(len(chosen)) for mh in own.mh]
+        _, history = rates.fit(chosen, cells, own, p.model, p.train, label="")
         assert len(history.columns) == len(cells)
 
 
 @sizes(10)
 @given(
     target=group(tau=st.integers(19, 30)),
-    model=group(n=st.integers(1, 5), width=st.integers(1, 6)),
-    train=group(batch=st.integers(1, 3), steps=st.integers(2, 3)),
+    model=group(n=st.integers(5, 9), width=st.integers(5, 12)),
+    train=group(batch=st.integers(1, 3), steps=st.just(3)),
     mh=st.integers(1, 256),
 )
 def test_linear(mh, **changes):
@@ -131,6 +138,8 @@ def test_linear(mh, **changes):
     for name, recipe in p.recipes.items():
         model, _ = linear_training.train_transformer(targets, seeds, mh, name, recipe, p.model, p.train)
         assert np.isfinite(linear_training.fresh_mse(model, targets, 1, 0)).all()
+    model = handset.build(targets[0].matrix[:, 0], **p.model)
+    assert np.isfinite(linear_training.fresh_mse(model, targets[:1], 1, 0)).all()
 
 
 @sizes(6)
@@ -160,6 +169,9 @@ def test_examples(weight, **changes):
         mlp_ratio=st.sampled_from([2, 0.3, 64]),
     ),
     main=group(mh=st.integers(1, 3)),
+    beside=st.just({"mh": [1]}),
+    sweep=group(recipe=st.sampled_from(["adamw", "muon"])),
+    recipes=group(adamw=group(optimiser=st.sampled_from(["adamw", "sgd"]), lr=st.just(0.1), weight_decay=st.just(0))),
     grid=group(mh=heads(3), readings=st.sampled_from([["qk"], ["head"], ["width"], ["qk", "head", "width"]])),
     images=group(train=st.integers(3, 40)),
     train=group(
@@ -168,8 +180,7 @@ def test_examples(weight, **changes):
         max_steps=st.sampled_from([None, 1]),
         epochs=st.just(1),
         warmup=st.sampled_from([0.0, 0.99]),
-        schedule=st.sampled_from(["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"]),
-        optimiser=st.sampled_from(["adamw", "sgd"]),
+        schedule=st.sampled_from(SCHEDULES),
     ),
 )
 def test_vit(**changes):
@@ -178,16 +189,17 @@ def test_vit(**changes):
         return
     arrays = vit_training.subset(IMAGES, p.images)
     images = vit_training.Images(arrays["train_x"], arrays["train_y"], p.train.batch)
-    recipe = vit_training.recipe(p.train, p.tune, len(images.x), "full")
-    assert recipe.steps >= 1, "an untrained model would pass for a trained one"
-    assert vit_training.recipe(p.train, p.tune, len(images.x), "tune").lr == p.tune.lr
+    train = Group(p.train | p.recipes[p.sweep.recipe])
+    plan = vit_training.plan(train, p.tune, len(images.x), "full")
+    assert plan.steps >= 1, "an untrained model would pass for a trained one"
+    assert vit_training.plan(train, p.tune, len(images.x), "tune").lr == p.tune.lr
     p10 = torch.from_numpy(permutation("first10", (p.model.image_size // p.model.patch) ** 2, 0))
     for reading in p.grid.readings:
         model = vit.make(reading, max(p.grid.mh), 0, **p.model)
         assert model(View(p.model.image_size, p=p10)(torch.from_numpy(IMAGES["test_x"]))).isfinite().all()
     checkpoint = Path("c.safetensors")
     checkpoint.unlink(missing_ok=True)
-    once = type(recipe)(**vars(recipe) | {"steps": 1})
+    once = type(plan)(**vars(plan) | {"steps": 1})
     loss = vit_training.loss(View(p.model.image_size), p.train.smoothing)
     large.train(model, images, loss, once, seed=0, checkpoint=checkpoint)
 
@@ -202,6 +214,7 @@ def test_vit(**changes):
         steps=st.just(2),
         average=st.integers(1, 100),
         average_every=st.integers(1, 10**9),
+        optimiser=st.sampled_from(["adamw", "muon"]),
     ),
 )
 def test_translation(**changes):
@@ -209,17 +222,17 @@ def test_translation(**changes):
     if p is None:
         return
     sentences = Sentences.of([[5] * (1 + i % p.tokens.max_tokens) for i in range(7)])
-    recipe, train = translation.recipe(p.train), p.train
+    plan, train = translation.recipe(p.train), p.train
     start = seq2seq.build(vocabulary=p.tokens.vocabulary, seed=0, **p.model)
     model = translation.Trainee(
-        start, train.smoothing, recipe.steps, train.average, train.average_every, train.accumulate
+        start, train.smoothing, plan.steps, train.average, train.average_every, train.accumulate
     )
     checkpoint = Path("c.safetensors")
     checkpoint.unlink(missing_ok=True)
     pairs = translation.Pairs(sentences, sentences, train.batch_tokens)
-    large.train(model, pairs, translation.loss, recipe, seed=0, checkpoint=checkpoint)
+    large.train(model, pairs, translation.loss, plan, seed=0, checkpoint=checkpoint)
     model.finish()
-    assert int(model.passes) == recipe.steps * train.accumulate, "every part of a batch holds a sentence"
+    assert int(model.passes) == plan.steps * train.accumulate, "every part of a batch holds a sentence"
 
 
 def test_a_sentence_beyond_the_positions_of_the_model_is_one_error():

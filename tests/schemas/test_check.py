@@ -14,6 +14,9 @@ from attnrate.schemas.check import check
 from tests.conftest import ROOT
 
 BASE = params.read(ROOT / "params.yaml")
+TRAINED, LINEAR, NEAREST = (  # steps
+    group.steps for group in (BASE.rates.recipes.trained, BASE.linear.train, BASE.examples.tasks.nearest)
+)
 PROFILES = sorted(p for p in (ROOT / "profiles").glob("*.yaml") if p.stem != "rehearse")  # an overlay on paper.yaml
 
 
@@ -45,16 +48,23 @@ def refusal(content: dict) -> str:
         ("threads", 0, "greater than or equal to 1"),
         ("profile", "gpu", "'laptop'"),
         ("launch", "rm -rf /", "accelerate launch"),
-        ("rates.train.steps", 0, "greater than or equal to 1"),
+        ("rates.recipes.paper.steps", 0, "greater than or equal to 1"),
         ("rates.recipes.paper.lr", 0, "greater than 0"),
         ("rates.recipes.paper.lr", float("nan"), "finite number"),
-        ("rates.recipes.trained.slope", float("inf"), "finite"),
+        ("rates.recipes.trained.hats", float("inf"), "finite"),
+        ("rates.recipes.trained.muon", 0, "greater than 0"),
+        ("examples.tasks.mass.muon", 2, "less than or equal to 1"),
+        ("vit.main.recipe", "sgd", "'adamw' or 'muon'"),
+        ("vit.recipes.muon.optimiser", "adam", "'adamw', 'muon' or 'sgd'"),
+        ("translation.train.optimiser", "sgd", "'adamw' or 'muon'"),
         ("rates.recipes.paper.lr", 2, "less than or equal to 1"),
         ("rates.recipes.paper.schedule", "linear", "'constant' or 'cosine'"),
         ("rates.target.eval_seed", -1, "greater than or equal to 0"),
         ("rates.target.alphas", [], "at least 1 item"),
         ("rates.target.alphas", 1.0, "valid list"),
         ("rates.target.alphas", [1.0, 1.0], "not name a value twice"),
+        ("rates.target.pairings", [], "at least 1 item"),
+        ("rates.target.pairings", ["same", "same"], "not name a value twice"),
         ("rates.train.seeds", [0, 0], "not name a value twice"),
         ("rates.constructive.widths", [128], "at least 2 items"),
         ("linear.recipes.learned-filter.gain", 0.0, "greater than 0"),
@@ -69,7 +79,7 @@ def test_a_bad_value_is_named_with_its_key_and_the_rule(key, value, rule):
 
 
 @pytest.mark.parametrize("value", [1000.0, 1.5, "5", "1e3", True, False])
-@pytest.mark.parametrize("key", ["mh", "rates.train.steps", "vit.train.epochs"])
+@pytest.mark.parametrize("key", ["mh", "rates.recipes.paper.steps", "vit.train.epochs"])
 def test_a_whole_number_is_written_as_one(key, value):
     """A stage takes params.yaml as it is: nothing is put right on the way."""
     (line,) = refusal(with_value(key, value)).splitlines()
@@ -78,8 +88,8 @@ def test_a_whole_number_is_written_as_one(key, value):
 
 @pytest.mark.parametrize("value", ["0.1", "1e-3", True])
 def test_a_number_is_neither_a_word_nor_a_truth(value):
-    (line,) = refusal(with_value("vit.train.lr", value)).splitlines()
-    assert f"vit.train.lr = {value!r} is not allowed" in line and "valid number" in line
+    (line,) = refusal(with_value("vit.recipes.adamw.lr", value)).splitlines()
+    assert f"vit.recipes.adamw.lr = {value!r} is not allowed" in line and "valid number" in line
 
 
 @pytest.mark.parametrize("value", [3, 0.5, True, ["x"]])
@@ -99,8 +109,13 @@ def test_what_is_accepted_is_what_was_written():
     ("key", "value", "index", "rule"),
     [
         ("rates.target.alphas", [1.0, 0.5], 1, "greater than 0.5"),
-        ("rates.train.mh", [1, 2, 0], 2, "greater than or equal to 1"),
-        ("rates.train.mh", [4, "4"], 1, "valid integer"),
+        ("rates.recipes.paper.mh", [1, 2, 0], 2, "greater than or equal to 1"),
+        ("rates.recipes.paper.mh", [4, "4"], 1, "valid integer"),
+        *(
+            ("rates.target.pairings", ["same", value], 1, "same, or dyadic- and the seed of a draw")
+            for value in ("dyadic", "dyadic-", "dyadic-01", "dyadic--1", "dyadic-1\n", "dyadic-1234567890", "../same")
+        ),
+        ("rates.train.pairings", [0], 0, "valid string"),
         ("rates.target.ranks", [0], 0, "whole number from 1 to 64, or inf"),
         ("rates.target.ranks", [2, "2.5"], 1, "whole number from 1 to 64, or inf"),
         ("rates.target.ranks", [True], 0, "whole number from 1 to 64, or inf"),
@@ -115,16 +130,21 @@ def test_a_bad_item_of_a_list_is_named_with_its_place(key, value, index, rule):
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
-        ("rates.constructive.mh", [1, 64], ("rates.constructive.mh", "64", "rates.model.n", "65")),
+        ("rates.constructive.mh", [1, 64], ("rates.constructive.mh", "64", "rates.model.n", "66")),
+        ("rates.train.pairings", ["dyadic-9"], ("rates.train.pairings = ['dyadic-9']", "rates.target.pairings = [")),
+        ("rates.target.terms", 5, ("rates.target.ranks up to 6", "rates.target.terms = 5")),
         ("rates.train.queries", 17, ("rates.train.queries = 17", "rates.target.tau = 16")),
-        ("rates.recipes.trained.warmup", 1000, ("rates.recipes.trained.warmup = 1000", "rates.train.steps = 1000")),
-        ("rates.free_kernel.modes", 8, ("rates.free_kernel.modes = 8", "mh")),
+        ("rates.train.points", 15, ("rates.train.points = 15", "rates.target.tau = 16")),
+        ("rates.recipes.trained.warmup", TRAINED, ("rates.recipes.trained.warmup =", f"its steps = {TRAINED}")),
+        ("rates.recipes.paper.alphas", [3.0], ("rates.recipes.paper.alphas = [3.0]", "rates.target.alphas = [")),
+        ("vit.beside.mh", [1, 33], ("vit.beside.mh", "vit.model.width / heads = 32")),
+        ("rates.free_kernel.modes", 8, ("rates.free_kernel.modes = 8", "at least 15", "rates.free_kernel.mh = 15")),
         (
             "linear.recipes.learned-filter.warmup",
-            3500,
-            ("linear.recipes.learned-filter.warmup = 3500", "linear.train.steps = 3500"),
+            LINEAR,
+            ("linear.recipes.learned-filter.warmup =", f"linear.train.steps = {LINEAR}"),
         ),
-        ("examples.train.warmup", 1500, ("examples.train.warmup = 1500", "examples.tasks.mass.steps = 1500")),
+        ("examples.train.warmup", NEAREST, ("examples.train.warmup =", f"examples.tasks.nearest.steps = {NEAREST}")),
     ],
 )
 def test_a_rule_about_several_keys_names_them(key, value, named):

@@ -7,7 +7,10 @@ import torch
 from torch import nn
 
 from attnrate.core.errors import UserError
-from attnrate.small.loop import cosine, train
+from attnrate.linear.train import Filtered
+from attnrate.optim.muon import Muon
+from attnrate.small.loop import make_optimiser, train
+from attnrate.small.transformer import Transformer
 
 
 class Points(nn.Module):
@@ -57,20 +60,49 @@ def test_history_is_the_mean_of_its_window_and_ends_at_the_last_step():
     assert history[0].tolist() == pytest.approx([sum(losses[:3]) / 3, sum(losses[3:6]) / 3, losses[6]])
 
 
-def test_the_schedule_warms_up_then_falls_to_nothing():
-    factors = [cosine(s, 100, 10) for s in range(100)]
-    assert factors[:10] == pytest.approx([(s + 1) / 10 for s in range(10)])
-    assert factors[10] == 1 and factors[55] == pytest.approx(0.5) and 0 < factors[99] < 1e-3
-    assert factors[10:] == sorted(factors[10:], reverse=True)
-    assert cosine(0, 1, 0) == 1
-
-
-def test_the_schedule_is_obeyed():
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize("warmup", [0, 4])
+def test_the_schedule_is_obeyed(schedule, warmup):
     """Adam's first step is the learning rate itself, whatever the gradient."""
-    for schedule, first in (("constant", 0.25), ("cosine", 0.25 / 4)):
-        model = Points([7.0])
-        train(model, lambda _, m=model: m.x * 3, steps=1, lr=0.25, warmup=4, schedule=schedule)
-        assert 7.0 - model.x.item() == pytest.approx(first, rel=1e-6)
+    model = Points([7.0])
+    train(model, lambda _: model.x * 3, steps=1, lr=0.25, warmup=warmup, schedule=schedule)
+    assert 7.0 - model.x.item() == pytest.approx(0.25 / max(1, warmup), rel=1e-6)
+
+
+def test_muon_has_its_own_rate_and_the_same_schedule():
+    """Its first step has singular values near the rate times √(rows / columns), whatever the gradient."""
+    model, size = nn.Module(), torch.tensor([[1.0], [1e-3]]).view(2, 1, 1)
+    model.matrix, model.bias = nn.Parameter(torch.zeros(2, 8, 2)), nn.Parameter(torch.zeros(2, 1, 8))
+    g = torch.randn(2, 8, 2, generator=torch.Generator().manual_seed(0)) * size
+
+    def loss(_):
+        return (model.matrix * g).sum((1, 2)) + model.bias.sum((1, 2))
+
+    train(model, loss, steps=1, lr=0.25, muon=0.1, warmup=4)
+    assert model.bias.detach().numpy() == pytest.approx(-0.25 / 4)
+    found = torch.linalg.svdvals(model.matrix.detach()) / (0.1 / 4 * 2)
+    assert 0.6 < found.min() and found.max() < 1.3
+    assert (model.matrix * g).sum((1, 2)).max() < 0
+
+
+def owners(model, muon):
+    """The names of the parameters of each group of the optimiser."""
+    optimiser, names = make_optimiser(model, 0.1, muon), {id(p): n for n, p in model.named_parameters()}
+    return type(optimiser), [{names[id(p)] for p in group["params"]} for group in optimiser.param_groups]
+
+
+def test_matrices_of_more_than_one_row_and_column_go_to_muon():
+    model = Filtered(Transformer([2, 3], [0, 1], n=8, width=12, positions=(6, 4)))
+    model.inner.W_V.requires_grad_(False)
+    kind, (matrices, rest) = owners(model, 0.1)
+    inner = {f"f.weight.{i}" for i in range(3)} | {"F.weight.0", "F.weight.1", "W_Q", "W_K"}
+    assert kind is Muon and matrices == {f"inner.{name}" for name in inner}
+    biases = {f"{net}.bias.{i}" for net in "fF" for i in range(3)}
+    assert rest == {"filter", *(f"inner.{name}" for name in ({"A", "e", "F.weight.2"} | biases))}
+    kind, (every,) = owners(model, None)
+    assert kind is torch.optim.Adam and every == matrices | rest
+    _, (matrices, rest) = owners(Transformer([2], [0], n=8, width=12), 0.1)
+    assert "f.weight.0" in rest and "f.weight.1" in matrices  # scalar inputs
 
 
 def test_frozen_parameters_stay():

@@ -20,6 +20,14 @@ def test_recurrence_equals_kernel_and_offset(bias):
     assert bias == bool(offset.abs().max() > 0)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_each_model_may_have_its_own_inputs(bias):
+    model = LinearRNN([0, 1, 2], hidden=16, bias=bias).double()
+    x = torch.rand(3, 4, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for m in range(3):
+        assert torch.allclose(model(x)[m], model(x[m])[m], atol=1e-14, rtol=0)
+
+
 def test_a_model_is_the_same_in_any_stack():
     alone, stacked = LinearRNN([7], hidden=8), LinearRNN([1, 7], hidden=8)
     assert torch.equal(alone.W[0], stacked.W[1]) and torch.equal(alone.c[0], stacked.c[1])

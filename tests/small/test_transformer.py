@@ -82,33 +82,35 @@ def test_a_padded_model_in_a_stack_is_the_small_model(options):
         assert torch.allclose(stack(x)[i], small(x)[0], atol=1e-14, rtol=0)
 
 
-def test_it_stays_the_small_model_while_it_trains():
-    """Ten Adam steps on its own inputs: same outputs, and the padding still zero."""
+@pytest.mark.parametrize(("heads", "muon"), [(HEADS, None), ((2, 5, 3), 0.02)])  # one row is no matrix
+def test_it_stays_the_small_model_while_it_trains(heads, muon):
+    """Ten steps on its own inputs: same outputs, and the padding still zero."""
     inputs = torch.stack([sequences(seed=s) for s in SEEDS])  # (M, B, τ, 1)
 
     def fit(model, x):
-        train(model, lambda _: (model(x) - x.flip(-2)).square().mean((1, 2, 3)), steps=10, lr=1e-2)
+        train(model, lambda _: (model(x) - x.flip(-2)).square().mean((1, 2, 3)), steps=10, lr=1e-2, muon=muon)
         return model
 
-    stack = fit(Transformer(HEADS, SEEDS, **SHAPE).double(), inputs)
+    stack = fit(Transformer(heads, SEEDS, **SHAPE).double(), inputs)
     for i, seed in enumerate(SEEDS):
-        small = fit(Transformer([HEADS[i]], [seed], **SHAPE).double(), inputs[i : i + 1])
-        start = Transformer([HEADS[i]], [seed], **SHAPE).double()
+        small = fit(Transformer([heads[i]], [seed], **SHAPE).double(), inputs[i : i + 1])
+        start = Transformer([heads[i]], [seed], **SHAPE).double()
         assert (small(inputs[i]) - start(inputs[i])).abs().max() > 1e-2, "nothing was learned"
         assert torch.allclose(stack(inputs)[i], small(inputs[i])[0], atol=1e-10, rtol=0)
         for w in (stack.W_Q, stack.W_K):
-            assert (w[i, HEADS[i] :] == 0).all() and (w[i, : HEADS[i]] != 0).all()
+            assert (w[i, heads[i] :] == 0).all() and (w[i, : heads[i]] != 0).all()
 
 
-def test_a_grid_gives_what_the_sequences_on_it_give():
+def test_points_give_what_the_sequences_of_them_give():
     model = Transformer(HEADS, SEEDS, d=2, **SHAPE).double()
     model.standardise(torch.tensor([1.0, 2.0, 3.0]).view(-1, 1, 1, 1), torch.tensor([0.5]).view(1, 1, 1, 1))
     g = torch.Generator().manual_seed(0)
-    grid = torch.rand(9, 2, generator=g, dtype=torch.float64)
-    index = torch.randint(0, 9, (4, TAU), generator=g)
+    points = torch.rand(3, 9, 2, generator=g, dtype=torch.float64)
+    index = torch.randint(0, 9, (3, 4, TAU), generator=g)
+    x = torch.stack([own[i] for own, i in zip(points, index, strict=True)])  # (M, B, τ, 2)
     for queries in (1, TAU):
-        expected = model(grid[index])[:, :, :queries]
-        assert torch.allclose(model.on_grid(grid, index, queries), expected, atol=1e-14, rtol=0)
+        found = model.on_points(points, index, queries)
+        assert torch.allclose(found, model(x)[:, :, :queries], atol=1e-14, rtol=0)
 
 
 def test_standardising_shifts_and_scales_the_output():
@@ -126,6 +128,24 @@ def test_knots_lie_evenly_where_asked():
     w, b = model.f.weight[0][0, :, 0], model.f.bias[0][0, 0]
     assert (-b / w).tolist() == [-1.0, -0.5, 0.0, 0.5, 1.0]
     assert w.tolist() == [4.0, -4.0, 4.0, -4.0, 4.0]
+
+
+@pytest.mark.parametrize(("width", "half"), [(4, 1), (12, 1), (33, 2), (128, 8)])
+@torch.no_grad()
+def test_hats_stand_evenly_on_the_unit_interval(width, half):
+    """Of the given height, from one zero to the other 2 · half knots wide; the first `half` units stay as they were."""
+    start, model = (Transformer([1, 2], [0, 1], n=4, width=width).double() for _ in range(2))
+    model.spread_hats(3.0)
+    x = torch.linspace(0, 1, 2001, dtype=torch.float64)[:, None]
+    peaks = torch.linspace(0, 1, width - half, dtype=torch.float64)
+    distance = (x - peaks).abs() * (width - half - 1)  # in knots
+    hats = 3.0 * (1 - distance / half).clamp_min(0)
+    for found in model.f.hidden(x.expand(2, -1, 1)):
+        assert torch.allclose(found[:, half:], hats, atol=1e-5, rtol=0)
+    for now, before in ((model.f.weight[1], start.f.weight[1]), (model.f.bias[1].mT, start.f.bias[1].mT)):
+        assert torch.equal(now[:, :half], before[:, :half])
+    others = ("f.weight.2", "f.bias.2", "W_Q", "F.weight.0")
+    assert all(torch.equal(model.state_dict()[k], start.state_dict()[k]) for k in others)
 
 
 def test_initialisation_is_pytorchs_default():

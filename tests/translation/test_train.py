@@ -109,9 +109,11 @@ def test_average_of_one_is_the_last_state_and_early_states_do_not_count(pairs):
         assert Trainee(seq2seq.build(**SHAPE, seed=0), 0.1, 12, average, 5).taken == taken
 
 
-def test_a_model_learns_the_toy_language(pairs):
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_model_learns_the_toy_language(pairs, optimiser):
     trainee = Trainee(seq2seq.build(**SHAPE | {"width": 32}, seed=0), 0.1, 60, 1, 1)
-    recipe = large.Recipe(steps=60, lr=1e-2, warmup=10, schedule="linear", betas=(0.9, 0.98), clip=1.0, history=4)
+    how = {"optimiser": optimiser, "betas": (0.9, 0.98), "clip": 1.0}
+    recipe = large.Recipe(steps=60, lr=1e-2, warmup=10, schedule="linear", history=4, **how)
     before = translation.evaluate(trainee, pairs, torch.device("cpu"))
     history = large.train(trainee, pairs, translation.loss, recipe, seed=0, checkpoint=Path("c.safetensors"))
     assert translation.evaluate(trainee, pairs, torch.device("cpu")) < before - 0.7
@@ -120,7 +122,8 @@ def test_a_model_learns_the_toy_language(pairs):
 
 TRAIN = Group(
     {"seeds": [0], "smoothing": 0.1, "batch_tokens": 400, "accumulate": 1, "steps": 60, "max_steps": None, "lr": 0.003}
-    | {"schedule": "linear", "warmup": 0.1, "clip": 1.0, "checkpoint": 1, "average": 3, "average_every": 5}
+    | {"optimiser": "muon", "schedule": "linear", "warmup": 0.1, "clip": 1.0, "checkpoint": 1}
+    | {"average": 3, "average_every": 5}
 )
 
 
@@ -128,6 +131,7 @@ def test_a_recipe_is_that_of_the_parameters_and_tuning_changes_what_it_names():
     full, tuned = translation.recipe(TRAIN), translation.recipe(TRAIN, Group(variants=["permuted"], steps=20, lr=0.001))
     assert (full.steps, full.lr, full.warmup, full.schedule, full.clip) == (60, 0.003, 6, "linear", 1.0)
     assert (tuned.steps, tuned.lr, tuned.warmup, tuned.schedule, tuned.clip) == (20, 0.001, 2, "linear", 1.0)
+    assert full.optimiser == tuned.optimiser == "muon" and full.betas == tuned.betas == (0.9, 0.98)
     assert translation.recipe(Group(TRAIN | {"max_steps": 2})).steps == 2
 
 

@@ -51,18 +51,20 @@ def test_batches_are_mirrored_and_cover_every_image_once():
 
 
 TRAIN = Group(
-    {"epochs": 3, "batch": 64, "max_steps": None, "lr": 0.1, "optimiser": "adamw", "weight_decay": 0.3, "clip": 1.0}
-    | {"schedule": "cosine", "warmup": 0.1, "accumulate": 1, "checkpoint": 10, "smoothing": 0.0}
+    {"epochs": 3, "batch": 64, "max_steps": None, "clip": 1.0, "schedule": "cosine", "warmup": 0.1}
+    | {"accumulate": 1, "checkpoint": 10, "smoothing": 0.0}
 )
+RECIPE = Group(lr=0.1, optimiser="adamw", weight_decay=0.3)
 TUNE = Group(epochs=1, lr=0.2, optimiser="sgd", weight_decay=0.4)
 
 
 def test_budgets():
-    full, tune, none = (vit.recipe(TRAIN, TUNE, 640, budget) for budget in ("full", "tune", "none"))
+    train = Group(TRAIN | RECIPE)
+    full, tune, none = (vit.plan(train, TUNE, 640, budget) for budget in ("full", "tune", "none"))
     assert (full.steps, full.lr, full.optimiser, full.weight_decay, full.warmup) == (30, 0.1, "adamw", 0.3, 3)
     assert (tune.steps, tune.lr, tune.optimiser, tune.weight_decay, tune.warmup) == (10, 0.2, "sgd", 0.4, 1)
     assert (tune.schedule, tune.clip) == (full.schedule, full.clip) == ("cosine", 1.0) and none.steps == 0
-    assert vit.recipe(Group(TRAIN | {"max_steps": 2}), TUNE, 640, "full").steps == 2
+    assert vit.plan(Group(train | {"max_steps": 2}), TUNE, 640, "full").steps == 2
 
 
 def test_scores_are_those_of_all_images_of_a_part():
@@ -90,7 +92,7 @@ IMAGES = Group(train=256, measure=64, test=64)
 def train_all(runs, **changes):
     """The runs of a stage `demo` on small images; what it wrote."""
     files.write_npz("images.npz", cifar10.toy())
-    groups = {"model": MODEL, "images": IMAGES, "train": TRAIN, "tune": TUNE} | changes
+    groups = {"model": MODEL, "images": IMAGES, "train": TRAIN, "recipe": RECIPE, "tune": TUNE} | changes
     with Outs() as to:
         to.name = "demo"
         vit.train_all(runs, to, Path("images.npz"), [], **groups)
@@ -98,8 +100,8 @@ def train_all(runs, **changes):
     return Path("reports/results/demo"), Path("data/demo")
 
 
-def run(seed=0, variant="original", **options):
-    return vit.Run("qk", 3, seed, variant, lambda: model.make("qk", 3, seed, **MODEL), **options)
+def run(seed=0, variant="original", mh=3, **options):
+    return vit.Run("qk", mh, seed, variant, lambda: model.make("qk", mh, seed, **MODEL), **options)
 
 
 def test_every_run_gets_a_row_a_curve_and_weights():
@@ -118,20 +120,42 @@ def test_every_run_gets_a_row_a_curve_and_weights():
     assert all(torch.equal(untouched[k], start[k]) for k in start)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"p": np.arange(16)}, {"p": np.arange(16)[::-1].copy()}),
-        ({"start": "scratch"}, {"start": "vit_tiny_patch16_224"}),
-        ({"budget": "full"}, {"budget": "tune"}),
-    ],
-)
+def test_every_run_of_a_stage_has_a_name_of_its_own():
+    """vit_beside alone has several head sizes."""
+    runs = [run(seed, "beside", mh) for seed in (0, 1) for mh in (1, 3)]
+    _, weights = train_all(runs, train=Group(TRAIN | {"max_steps": 1}))
+    assert {p.stem for p in weights.iterdir()} == {f"beside_mh{mh}_seed{seed}" for mh in (1, 3) for seed in (0, 1)}
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_recipe_joins_the_training_and_is_what_trains(optimiser):
+    """AdamW's first step moves every number by the rate at most, where none decays; Muon's, its matrices by more."""
+    recipe, first = Group(lr=0.01, optimiser=optimiser, weight_decay=0.0), Group(TRAIN | {"max_steps": 1, "warmup": 0})
+    results, weights = train_all([run()], train=first, recipe=recipe)
+    assert pd.read_csv(results / "history.csv").lr.tolist() == [0.01]
+    start, end = model.make("qk", 3, 0, **MODEL), model.load(weights / "original_seed0.safetensors", "qk", 3, **MODEL)
+    moved = {n: (p - end.get_parameter(n)).abs().max().item() / 0.01 for n, p in start.named_parameters()}
+    assert moved["head.weight"] == pytest.approx(1, rel=1e-2)
+    assert (moved["blocks.0.attn.qkv.weight"] == pytest.approx(1, rel=1e-2)) == (optimiser == "adamw")
+
+
+CONDITIONS = [
+    ({"p": np.arange(16)}, {"p": np.arange(16)[::-1].copy()}),
+    ({"start": "scratch"}, {"start": "vit_tiny_patch16_224"}),
+    ({"budget": "full"}, {"budget": "tune"}),
+    ({"recipe": RECIPE}, {"recipe": Group(RECIPE | {"optimiser": "muon"})}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), CONDITIONS)
 def test_no_run_goes_on_under_other_conditions(one, other, monkeypatch):
-    """A checkpoint knows the order of the patches, what the weights came from, and the budget."""
+    """A checkpoint knows the order of the patches, what the weights came from, the budget and the recipe."""
     keys = []
     monkeypatch.setattr(checkpoint, "key", lambda *given: keys.append(json.dumps(given, default=str)) or "0" * 16)
     for options in (one, one, other):
-        train_all([run(**options)], train=Group(TRAIN | {"max_steps": 1}))
+        recipe = options.get("recipe", RECIPE)
+        own = {k: v for k, v in options.items() if k != "recipe"}
+        train_all([run(**own)], train=Group(TRAIN | {"max_steps": 1}), recipe=recipe)
     assert keys[0] == keys[1] != keys[2]
 
 

@@ -31,8 +31,8 @@ def atomic(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     SCRATCH.mkdir(exist_ok=True)
     name = "-".join(part for part in path.parts if part != path.anchor)
-    for left in SCRATCH.glob(f"{glob.escape(name)}.draft*"):  # of a run that was killed: an out has one writer
-        remove(left)
+    for left in (f for n in (name, f"{SCRATCH}-{name}") for f in SCRATCH.glob(f"{glob.escape(n)}.draft*")):
+        remove(left)  # of a run that was killed, and of what went into it: an out has one writer
     draft = SCRATCH / f"{name}.draft{os.getpid()}"
     try:
         yield draft

@@ -1,8 +1,8 @@
 """Training the Transformer of eq. (53) on the tasks of appendix B.1: the seeds of a variant in one stack.
 
-The paper gives no recipe. W_Q and W_K start `gain` times PyTorch's default, outputs are centred and scaled, and mass
-and selection get a learned position encoding (section 4.1), without which no token could be told from another.
-Further additions to the paper are variants, so that the result without each stands beside it:
+The paper gives no recipe. Matrices follow Muon, W_Q and W_K start `gain` times PyTorch's default, outputs are centred
+and scaled, and mass and selection get a learned position encoding (section 4.1), without which no token could be told
+from another. Further additions to the paper are variants, so that the result without each stands beside it:
 
     nearest    plain          nothing added
     mass       segment-id     the number of the segment joins the input, and W_K starts equal to W_Q
@@ -98,8 +98,8 @@ def fit(task: str, variant: str, mh: int, model: Group, budget: Group, own: Grou
             error = error * weight / weight.mean((1, 2), keepdim=True)
         return error.mean((1, 2))
 
-    label = f"{task}, {variant}"
-    return stack, train(stack, loss, steps=own.steps, lr=budget.lr, warmup=budget.warmup, history=40, label=label)
+    how = {"lr": budget.lr, "muon": own.muon, "warmup": budget.warmup}
+    return stack, train(stack, loss, steps=own.steps, history=40, label=f"{task}, {variant}", **how)
 
 
 @torch.no_grad()

@@ -25,7 +25,8 @@ from attnrate.core import files
 from attnrate.core.errors import UserError
 from attnrate.core.stage import Outs
 from attnrate.large.checkpoint import restore, save
-from attnrate.large.schedules import factor
+from attnrate.optim.muon import Muon, like_adam
+from attnrate.optim.schedules import factor
 
 Batch = dict[str, Tensor]
 Loss = Callable[[nn.Module, Batch], Tensor]  # the mean loss of a batch
@@ -60,16 +61,30 @@ def classification_loss(smoothing: float = 0.0) -> Loss:
     return lambda model, batch: F.cross_entropy(model(batch["x"]), batch["y"], label_smoothing=smoothing)
 
 
+FREE = ("pos_embed", "cls_token")  # no weight decay, as for biases and norms
+EDGES = ("embed", "shared", "lm_head", "head.")  # what maps data in and classes out: AdamW's, not Muon's
+
+
 def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Weight decay acts on matrices; biases, norms, tokens and position encodings go free."""
+    """Weight decay acts on matrices; biases, norms, tokens and position encodings go free.
+
+    `muon` takes the matrices inside the model, and leaves embeddings, classifier and all else to AdamW.
+    """
     named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
-    free = {n for n, p in named if p.dim() < 2 or n.rpartition(".")[2] in ("pos_embed", "cls_token")}
+    decays = {n: p.dim() >= 2 and n.rpartition(".")[2] not in FREE for n, p in named}
+    inner = {n: decays[n] and p.dim() == 2 and not any(e in n for e in EDGES) for n, p in named}
+    if recipe.optimiser != "muon":
+        inner = dict.fromkeys(inner, False)
     groups = [
-        {"params": [p for n, p in named if n not in free], "weight_decay": recipe.weight_decay},
-        {"params": [p for n, p in named if n in free], "weight_decay": 0.0},
+        {"params": [p for n, p in named if decays[n] and not inner[n]], "weight_decay": recipe.weight_decay},
+        {"params": [p for n, p in named if not decays[n]], "weight_decay": 0.0},
     ]
     if recipe.optimiser == "sgd":
         return torch.optim.SGD(groups, lr=recipe.lr, momentum=recipe.momentum, fused=True)
+    if recipe.optimiser == "muon":
+        matrices = [p for n, p in named if inner[n]]
+        groups.insert(0, {"params": matrices, "weight_decay": recipe.weight_decay, "length": like_adam})
+        return Muon(groups, lr=recipe.lr, betas=recipe.betas)
     return torch.optim.AdamW(groups, lr=recipe.lr, betas=recipe.betas, fused=True)
 
 

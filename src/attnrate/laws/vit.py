@@ -7,9 +7,12 @@ from attnrate.laws.fit import AUTHORS_ERROR, AUTHORS_MH, compare
 FEWEST = 5  # points that three parameters are fitted to; with fewer the fit says nothing
 
 
-def errors(vit: pd.DataFrame, reading: str) -> pd.Series:
+SWEEP, BESIDE = "original", "beside"  # variants: Figure 3's sweep, and some of its heads by another recipe
+
+
+def errors(vit: pd.DataFrame, reading: str, variant: str = SWEEP) -> pd.Series:
     """Training error of the sweep, mean over seeds, by m_h."""
-    rows = vit[(vit.reading == reading) & (vit.variant == "original")]
+    rows = vit[(vit.reading == reading) & (vit.variant == variant)]
     return rows.groupby("mh").train_loss.mean()
 
 

@@ -10,6 +10,7 @@ from attnrate.linear.floors import MEAN, VARIANCE, constant_predictor
 from attnrate.linear.targets import FILTER_LENGTH, LinearTarget
 from attnrate.small.loop import train
 from attnrate.small.rnn import LinearRNN
+from attnrate.small.streams import Streams
 from attnrate.small.transformer import Transformer
 
 
@@ -18,7 +19,7 @@ def stacked(targets: list[LinearTarget]) -> Tensor:  # (M, τ, τ)
 
 
 def population_mse(kernel: Tensor, offset: Tensor, matrices: Tensor) -> Tensor:
-    """The exact error of linear models (analysis/floors.py): (M, τ), (M, τ), (M, τ, τ) → (M,)."""
+    """The exact error of linear models (linear/floors.py): (M, τ), (M, τ), (M, τ, τ) → (M,)."""
     lag = torch.arange(kernel.shape[1])[:, None] - torch.arange(kernel.shape[1])
     difference = matrices - torch.where(lag >= 0, kernel[:, lag.clamp_min(0)], 0.0)
     mean = MEAN * difference.sum(2) - offset
@@ -34,13 +35,13 @@ def train_rnn(
     """
     matrices, tau = stacked(targets), len(targets[0].matrix)
     model = LinearRNN(seeds, bias=bias)
-    generator = torch.Generator().manual_seed(min(seeds))
+    streams = Streams(seeds)
 
     def population(_: int) -> Tensor:
         return population_mse(*model.kernel_and_offset(tau), matrices)
 
     def samples(_: int) -> Tensor:
-        x = torch.rand(batch, tau, generator=generator)
+        x = streams.rand(batch, tau)[streams.which]  # (M, B, τ)
         return (model(x) - x @ matrices.mT).square().mean((1, 2))
 
     loss = {"population": population, "samples": samples}[recipe]
@@ -61,10 +62,11 @@ class Filtered(nn.Module):
         start[:, 0] = 1
         self.filter = nn.Parameter(start)
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, τ, 1) → (M, B, τ, 1)
-        past = nn.functional.pad(x[..., 0], (FILTER_LENGTH - 1, 0)).unfold(1, FILTER_LENGTH, 1).flip(-1)  # (B, τ, 5)
-        filtered = torch.einsum("btj,mj->mbt", past, self.filter)[..., None]
-        return self.inner(filtered)
+    def forward(self, x: Tensor) -> Tensor:  # (B, τ, 1) or (M, B, τ, 1) → (M, B, τ, 1)
+        past = (
+            nn.functional.pad(x[..., 0], (FILTER_LENGTH - 1, 0)).unfold(-1, FILTER_LENGTH, 1).flip(-1)
+        )  # (…, B, τ, 5)
+        return self.inner(past @ self.filter[:, None, :, None])
 
 
 def train_transformer(
@@ -72,8 +74,8 @@ def train_transformer(
 ) -> tuple[nn.Module, pd.DataFrame]:
     """The Transformer of eq. (5) with position encoding, model i on targets[i], by the recipe of that name.
 
-    `centred`: outputs centred and scaled, W_Q and W_K enlarged, cosine schedule; `learned-filter`: the same behind a
-    learned filter. `plain`: PyTorch's defaults.
+    `centred`: outputs centred and scaled, W_Q and W_K `gain` times PyTorch's, Muon, cosine schedule;
+    `learned-filter`: the same behind a learned filter. `plain`: PyTorch's defaults.
     """
     matrices, tau = stacked(targets), len(targets[0].matrix)
     inner = Transformer([mh] * len(seeds), seeds, positions=(tau, model.n), **model)
@@ -85,15 +87,15 @@ def train_transformer(
             inner.W_Q *= recipe.gain
             inner.W_K *= recipe.gain
     stack = Filtered(inner) if name == "learned-filter" else inner
-    generator = torch.Generator().manual_seed(min(seeds))
+    streams = Streams(seeds)
 
     def loss(_: int) -> Tensor:
-        x = torch.rand(budget.batch, tau, generator=generator)
+        x = streams.rand(budget.batch, tau)[streams.which]  # (M, B, τ)
         error = stack(x[..., None])[..., 0] - x @ matrices.mT  # (M, B, τ)
         return (error / inner.scale[..., 0]).square().mean((1, 2))
 
-    schedule = {"schedule": "constant"} if name == "plain" else {"schedule": "cosine", "warmup": recipe.warmup}
-    history = train(stack, loss, steps=budget.steps, lr=recipe.lr, label=f"Transformer, {name}", **schedule)
+    how = {"schedule": "constant"} if name == "plain" else {"muon": recipe.muon, "warmup": recipe.warmup}
+    history = train(stack, loss, steps=budget.steps, lr=recipe.lr, label=f"Transformer, {name}", **how)
     return stack, history * inner.scale.flatten().square().numpy()
 
 

@@ -80,6 +80,8 @@ def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
     models, memory = len(sweep) * len(p.sweep.seeds), max(c.gigabytes(batch) for c in sweep)
     hours = sum(c.hours(full) for c in sweep) * len(p.sweep.seeds)
     yield "vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory
+    other = [vit_cost(p.model, "qk", mh) for mh in p.beside.mh for _ in p.beside.seeds]
+    yield "vit_beside", f"{len(other)} models", sum(c.hours(full) for c in other), memory
     main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), len(p.main.seeds), len(p.permuted.seeds)
     start = full if p.main.start == "scratch" else tuned
     yield "vit_main", f"{seeds} models", seeds * main.hours(start), main.gigabytes(batch)
@@ -109,15 +111,22 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
 
     def rates(p: Params) -> int:
         own = p.rates.train
-        return own.steps * own.batch * len(own.seeds) * len(own.mh)
+        work = sum(r.steps * r.batch * len(r.alphas) * len(r.mh) for _, r in p.rates.recipes)
+        return work * len(own.pairings) * len(own.seeds)
+
+    def free_kernel(p: Params) -> int:
+        own = p.rates.free_kernel
+        return own.steps * len(p.rates.target.pairings) * len(own.seeds) * len(own.mh)
 
     def growth(work: Callable[[Params], float]) -> float:
         return work(paper) / work(laptop)
 
-    exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.cells.seeds))
-    sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * cells(p))
+    exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.rnn.seeds))
+    sampled = growth(
+        lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names) * len(p.linear.rnn.seeds)
+    )
     factors = {
-        "rates_free_kernel": growth(lambda p: p.rates.free_kernel.steps * len(p.rates.free_kernel.seeds)),
+        "rates_free_kernel": growth(free_kernel),
         "rates_train": growth(rates),
         "linear_rnn": (1 - SAMPLED) * exact + SAMPLED * sampled,
         "linear_train": growth(lambda p: p.linear.train.steps * p.linear.train.batch * cells(p)),

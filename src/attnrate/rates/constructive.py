@@ -1,8 +1,8 @@
 """The network in the proof of Theorem 4.1 (A.3), set by hand: nothing in it is trained.
 
-f̂ gives (φ̂_1 … φ̂_m, ψ̂_1 … ψ̂_m, x), eq. (18); W_Q and W_K pick the rows; F̂ is the identity through ReLU. The first
-layer of f̂ places ReLU knots evenly on [0, 1], the second passes them on, and the last is the least-squares fit of
-the wanted functions: linear interpolation, for which eq. (13) holds with β = 2.
+f̂ gives (φ̂_1 … φ̂_m, ψ̂_1 … ψ̂_m, x), eq. (18), a function of both kinds once; W_Q and W_K pick the rows; F̂ is the
+identity through ReLU. The first layer of f̂ places ReLU knots evenly on [0, 1], the second passes them on, and the
+last is the least-squares fit of the wanted functions: linear interpolation, for which eq. (13) holds with β = 2.
 """
 
 import numpy as np
@@ -21,14 +21,16 @@ def fourier(x: np.ndarray, modes: int) -> np.ndarray:
 
 
 @torch.no_grad()
-def build(mh: int, phi: np.ndarray, psi: np.ndarray | None, weights: np.ndarray, *, n: int, width: int) -> Transformer:
+def build(
+    mh: int, table: np.ndarray, phi: np.ndarray, psi: np.ndarray, weights: np.ndarray, *, n: int, width: int
+) -> Transformer:
     """The Transformer of head size m_h with ρ̂(u, v) = Σ_{k ≤ r} weights_k φ̂_k(u) ψ̂_k(v), f = F = identity.
 
-    phi, psi are (FIT_GRID, r) tables on an even grid, r ≤ m_h; psi = None shares φ̂ for both, which needs
-    n ≥ r + 1 instead of the theorem's n ≥ 2 r + 1.
+    table is (FIT_GRID, c), functions on an even grid, of which phi and psi, (r,) with r ≤ m_h, choose the columns;
+    n ≥ c + 1, where c is the theorem's 2 r unless functions are shared.
     """
-    grid, rank = np.linspace(0, 1, FIT_GRID)[:, None], phi.shape[1]
-    functions = np.concatenate([phi, grid] if psi is None else [phi, psi, grid], 1)
+    grid, rank = np.linspace(0, 1, FIT_GRID)[:, None], len(phi)
+    functions = np.concatenate([table, grid], 1)
     used = functions.shape[1]
     if used > n:
         raise ValueError(f"rank {rank} needs {used} components of f̂ but n = {n}")
@@ -45,8 +47,8 @@ def build(mh: int, phi: np.ndarray, psi: np.ndarray | None, weights: np.ndarray,
     model.f.bias[2][0, 0, :used] = torch.tensor(fit[-1])
     root = torch.tensor(np.sqrt(weights), dtype=torch.float32)
     k = torch.arange(rank)
-    model.W_Q[0, k, k] = root
-    model.W_K[0, k, k if psi is None else rank + k] = root
+    model.W_Q[0, k, phi] = root
+    model.W_K[0, k, psi] = root
     model.W_V[0, 0, used - 1] = 1
     # F̂(a) = relu(relu(a + 1)) - 1 = a for a ≥ -1
     for layer in model.F.weight:
@@ -59,8 +61,10 @@ def build(mh: int, phi: np.ndarray, psi: np.ndarray | None, weights: np.ndarray,
 def errors(target: PodTarget, mh: int, *, n: int, width: int) -> dict:
     """The network's mean squared error and Σ_t E|error| on the evaluation set."""
     rank = min(mh, len(target.sigma))
-    basis = phi(np.arange(1, rank + 1), np.linspace(0, 1, FIT_GRID))
-    model = build(mh, basis, None, target.sigma[:rank], n=n, width=width)
+    both = np.concatenate([np.arange(1, rank + 1), target.frequencies[:rank]])
+    distinct, column = np.unique(both, return_inverse=True)
+    table = phi(distinct, np.linspace(0, 1, FIT_GRID))
+    model = build(mh, table, column[:rank], column[rank:], target.sigma[:rank], n=n, width=width)
     error = predict(model, target.x)[0] - target.y
     mse, l1 = (error**2).mean(), np.abs(error).mean(0).sum()
-    return {"alpha": target.alpha, "rank": target.rank, "mh": mh, "mse": mse, "l1": l1}
+    return {**target.key, "mh": mh, "mse": mse, "l1": l1}

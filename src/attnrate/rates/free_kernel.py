@@ -17,22 +17,23 @@ from attnrate.small.transformer import predict
 
 
 class Kernels(nn.Module):
-    def __init__(self, start: torch.Tensor):  # (M, 1 + 2 modes, m_h): coefficients of φ̂ and of ψ̂
+    def __init__(self, a: torch.Tensor, b: torch.Tensor):  # (M, 1 + 2 modes, m_h): coefficients of φ̂ and of ψ̂
         super().__init__()
-        self.a, self.b = nn.Parameter(start.clone()), nn.Parameter(start.clone())
+        self.a, self.b = nn.Parameter(a.clone()), nn.Parameter(b.clone())
 
 
-def pod_start(target: PodTarget, rank: int, modes: int) -> np.ndarray:
-    """Coefficients (1 + 2 modes, rank) of √σ_k φ_k, the POD truncation's φ̂ and ψ̂."""
-    start = np.zeros((1 + 2 * modes, rank), dtype=np.float32)
-    k = np.arange(rank)
-    start[1 + k, k] = np.sqrt(target.sigma[:rank])
-    return start
+def pod_start(target: PodTarget, rank: int, modes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients, each (1 + 2 modes, rank), of √σ_k φ_k and √σ_k ψ_k, the POD truncation's φ̂ and ψ̂."""
+    a, b = np.zeros((2, 1 + 2 * modes, rank), dtype=np.float32)
+    k, root = np.arange(rank), np.sqrt(target.sigma[:rank])
+    a[1 + k, k] = root  # row i of the sines has frequency i
+    b[target.frequencies[:rank], k] = root
+    return a, b
 
 
 def optimise(
     target: PodTarget,
-    cells: dict[tuple[int, int], np.ndarray],
+    cells: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]],
     seeds: list[int],
     *,
     modes: int,
@@ -44,22 +45,24 @@ def optimise(
     if not cells:
         return {}
     tau, size, dim = target.x.shape[1], max(mh for mh, _ in cells), 1 + 2 * modes
-    start = torch.zeros(len(cells), dim, size)  # columns beyond m_h stay zero: a zero pair has zero gradient
-    for row, a in zip(start, cells.values(), strict=True):
-        row[:, : a.shape[1]] = torch.from_numpy(a)
-    kernels = Kernels(start)
+    start = torch.zeros(2, len(cells), dim, size)  # columns beyond m_h stay zero: a zero pair has zero gradient
+    for i, pair in enumerate(cells.values()):
+        start[:, i, :, : pair[0].shape[1]] = torch.tensor(np.stack(pair))
+    kernels = Kernels(*start)
     # Each loss in units of the truncation's error, so that Adam's step suits every m_h.
     error = {mh: ((target.truncated(mh) - target.y) ** 2).mean() for mh, _ in cells}
     scale = torch.tensor([error[mh] for mh, _ in cells], dtype=torch.float32)
     which = torch.tensor([i for _, i in cells])  # cells of one seed see the same samples
     sigma = torch.tensor(target.sigma, dtype=torch.float32)
-    frequencies = torch.arange(1, len(sigma) + 1)
+    psi = torch.tensor(target.frequencies)
+    frequencies = torch.arange(1, psi.max() + 1)
     generators = [torch.Generator().manual_seed(s) for s in seeds]
 
     def loss(_: int) -> torch.Tensor:
         x = torch.stack([torch.rand(batch, tau, generator=g) for g in generators])  # (S, B, τ)
-        exact = 2**0.5 * torch.sin(2 * np.pi * x[..., None] * frequencies)  # (S, B, τ, R)
-        y = ((exact * sigma) @ exact.mT).softmax(-1) @ x[..., None]  # (S, B, τ, 1)
+        exact = 2**0.5 * torch.sin(2 * np.pi * x[..., None] * frequencies)  # (S, B, τ, largest frequency)
+        rho = (exact[..., : len(sigma)] * sigma) @ exact[..., psi - 1].mT  # (S, B, τ, τ)
+        y = rho.softmax(-1) @ x[..., None]  # (S, B, τ, 1)
         basis = torch.tensor(fourier(x.numpy(), modes), dtype=torch.float32).view(len(seeds), batch * tau, dim)[which]
         q = (basis @ kernels.a).view(len(cells), batch, tau, size)
         k = (basis @ kernels.b).view(len(cells), batch, tau, size)
@@ -79,8 +82,9 @@ def errors(target: PodTarget, own: Group, model: Group) -> list[dict]:
     open_cells = {cell: start[cell] for cell in cells if cell[0] < rank}  # from m_h = r on the POD is exact
     best = optimise(target, open_cells, own.seeds, modes=modes, steps=own.steps, batch=own.batch, lr=own.lr)
     basis, rows = fourier(np.linspace(0, 1, FIT_GRID), modes), []
-    for (mh, i), (a, b) in ({c: (a, a) for c, a in start.items()} | best).items():
-        network = build(mh, basis @ a, basis @ b, np.ones(a.shape[1]), **model)
+    for (mh, i), pair in (start | best).items():
+        phi, psi = np.arange(2 * min(mh, rank)).reshape(2, -1)  # the columns of φ̂ and of ψ̂
+        network = build(mh, basis @ np.concatenate(pair, 1), phi, psi, np.ones(len(phi)), **model)
         mse = ((predict(network, target.x)[0] - target.y) ** 2).mean()
-        rows.append({"alpha": target.alpha, "rank": target.rank, "mh": mh, "seed": own.seeds[i], "mse": mse})
+        rows.append({**target.key, "mh": mh, "seed": own.seeds[i], "mse": mse})
     return rows

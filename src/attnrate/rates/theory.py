@@ -1,6 +1,6 @@
 """Complexity measures (12), (14), (15) and the bound (17) for the POD targets of section 5.1.
 
-F = f = identity, φ_i = ψ_i = √2 sin 2πix, σ_i = i^-α on [0, 1].
+F = f = identity, φ_i = √2 sin 2πix, ψ_i = φ_p(i), σ_i = i^-α on [0, 1].
 
 The feed-forward rate (13) is that of linear interpolation on m even knots, which a ReLU network of one hidden
 layer of width m performs: sup |g - ĝ| ≤ sup |g''| / (8 m²). So β = 2, C_FF(g) = sup |g''| / 8, which is 0 for the
@@ -34,16 +34,18 @@ def c_ff(i: int) -> float:
     return math.sqrt(2) * (2 * math.pi * i) ** 2 / 8
 
 
-def c2(mh: int, rank: int) -> float:
-    """Eq. (14): C_FF(F) = C_FF(f) = 0 and twice Σ C_FF(φ_i) over the terms that are there."""
-    return 2 * sum(c_ff(i) for i in range(1, min(mh, rank) + 1))
+def c2(mh: int, frequencies: np.ndarray) -> float:
+    """Eq. (14): C_FF(F) = C_FF(f) = 0 and Σ C_FF(φ_i) + C_FF(ψ_i) over the terms that are there; ψ's frequencies."""
+    return sum(c_ff(i) + c_ff(p) for i, p in enumerate(frequencies[:mh], 1))
 
 
 READINGS = ("literal", "constants", "root")
 
 
-def bound(sigma: np.ndarray, alpha: float, mh: int, width: int, tau: int, reading: str) -> float:
-    """Right-hand side of (17) in one of three readings.
+def bound(
+    sigma: np.ndarray, frequencies: np.ndarray, alpha: float, mh: int, width: int, tau: int, reading: str
+) -> float:
+    """Right-hand side of (17) in one of three readings, for the σ_i and the frequencies of the ψ_i.
 
     literal: as printed. constants: the maximum in (15), and C_1² / (2α - 1) for the tail sum where (52) has C_1.
     root: also the square root of the tail sum, since (46) to (50) bound an L1 error and Cauchy-Schwarz leaves one.
@@ -53,5 +55,5 @@ def bound(sigma: np.ndarray, alpha: float, mh: int, width: int, tau: int, readin
         first *= c1(sigma, alpha) / (2 * alpha - 1)
     if reading == "root":
         first = math.sqrt(first)
-    second = c2(mh, len(sigma)) * mh ** (BETA + 1) / width**BETA
+    second = c2(mh, frequencies) * mh ** (BETA + 1) / width**BETA
     return tau**2 * c0(corrected=reading != "literal") * (first + second)

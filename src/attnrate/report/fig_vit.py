@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from attnrate.laws.fit import AUTHORS_ERROR, AUTHORS_MH, SHAPES
-from attnrate.laws.vit import errors
+from attnrate.laws.vit import BESIDE, SWEEP, errors
 from attnrate.report.style.figure import head_size_axis, plt
 
 SHOWN = 32  # violins in a panel
@@ -55,10 +55,12 @@ def curve(laws: dict, m: np.ndarray) -> tuple[np.ndarray, str]:
     return y, f"{power['c']:.3g} $m_h^{{-{power['a']:.3g}}}$ + {power['b']:.3g}"
 
 
-def error_panel(ax: plt.Axes, vit: pd.DataFrame, fits: dict, reading: str) -> None:
-    rows = vit[(vit.reading == reading) & (vit.variant == "original")]
+def error_panel(ax: plt.Axes, vit: pd.DataFrame, fits: dict, reading: str, recipes: tuple[str, str]) -> None:
     m = np.geomspace(1, max(AUTHORS_MH), 200)
-    ax.plot(rows.mh, rows.train_loss, "o", color="C0", label="ours, each seed")
+    for variant, style, label in ((SWEEP, "C0o", recipes[0]), (BESIDE, "C2s", recipes[1])):
+        rows = vit[(vit.reading == reading) & (vit.variant == variant)]
+        if len(rows):
+            ax.plot(rows.mh, rows.train_loss, style, ms=4, label=f"ours, {label}, each seed")
     if laws := fits["error"][reading]["laws"]:
         inside = m[m <= errors(vit, reading).index.max()]
         y, text = curve(laws, inside)
@@ -73,12 +75,14 @@ def error_panel(ax: plt.Axes, vit: pd.DataFrame, fits: dict, reading: str) -> No
     ax.legend()
 
 
-def figure3(vit: pd.DataFrame, spectra: pd.DataFrame, fits: dict, normalisation: str, note: str) -> plt.Figure:
-    """A row of (a) and (b) for each reading of m_h."""
+def figure3(
+    vit: pd.DataFrame, spectra: pd.DataFrame, fits: dict, normalisation: str, recipes: tuple[str, str], note: str
+) -> plt.Figure:
+    """A row of (a) and (b) for each reading of m_h; `recipes` are the names of the sweep's and of the one beside it."""
     readings = list(vit.reading.unique())
     figure, axes = plt.subplots(len(readings), 2, figsize=(9.5, 3.8 * len(readings)), squeeze=False)
     for (left, right), reading in zip(axes, readings, strict=True):
         spectra_panel(left, spectra, reading, normalisation)
-        error_panel(right, vit, fits, reading)
+        error_panel(right, vit, fits, reading, recipes)
     figure.suptitle(f"Figure 3 ({note})", fontsize=9)
     return figure

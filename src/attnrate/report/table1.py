@@ -25,8 +25,7 @@ def by_variant(table: pd.DataFrame, score: str, paper: dict[str, float]) -> pd.D
 def cifar10(vit: pd.DataFrame, main_mh: int) -> pd.DataFrame:
     """One row a variant of the main model: variant, value, low, high, n, paper."""
     main = vit[(vit.reading == "qk") & (vit.mh == main_mh)]
-    if "pretrained" in set(main.variant):  # the main model started from other weights than the sweep's
-        main = main[main.variant != "original"].replace({"variant": {"pretrained": "original"}})
+    main = main[~main.variant.isin(["original", "beside"])].replace({"variant": {"main": "original"}})  # no sweep's
     return by_variant(main, "test_acc", PAPER)
 
 

@@ -19,6 +19,7 @@ READING = {
     (2, "mixing", "Altered"): ("causal", "signed"),
     (3, "ordering", "Permuted"): ("exchange", ""),
 }
+HAND_SET = ("hand-set", "constructive")  # model, recipe: what the Transformer's sizes allow
 MODELS = {"RNN": ("rnn-bias", "population"), "Trans.": ("transformer", "centred")}
 
 
@@ -48,6 +49,8 @@ def text(c) -> str:
     if not c["n"]:
         return "not run"
     dead = f", {c['dead']} dead" if c["dead"] else ""
+    if c["n"] == 1:
+        return f"{short(c['median'])}{dead}"
     return f"{short(c['median'])} [{short(c['best'])}–{short(c['worst'])}; n={c['n']}{dead}]"
 
 
@@ -62,9 +65,12 @@ def layout(long: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def caption(table: int, profile: str) -> str:
+def caption(results: pd.DataFrame, table: int, profile: str) -> str:
     order = READING[(table, "ordering", "Altered" if table == 2 else "Permuted")][0]
-    mixing = "; mixing: causal filter θ ~ N(0,1), length 5" if table == 2 else ""
+    mixing = ""
+    if table == 2:
+        by_hand = short(cell(results, 2, *READING[(2, "mixing", "Altered")], *HAND_SET)["median"])
+        mixing = f"; mixing: causal filter θ ~ N(0,1), length 5; the Transformer set by hand: {by_hand}"
     kernel = "ρ(s) = exp(-s)" if table == 2 else "ρ(s) ~ U[0,1]"
     return (
         f"Table {table}, {kernel}, {profile} profile: mean squared error, median [best–worst] over seeds "

@@ -40,6 +40,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Head = Annotated[int, Field(ge=1, le=256)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Muon = Rate | None
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Alpha = Annotated[float, Field(gt=0.5, le=10, allow_inf_nan=False)]
 Rank = Annotated[int | str, BeforeValidator(_rank)]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from attnrate.schemas.check import Count, Positive, Rate, Section, Seed, Seeds, unique
+from attnrate.schemas.check import Count, Muon, Positive, Rate, Section, Seed, Seeds, unique
 
 
 class Model(Section):
@@ -15,13 +15,14 @@ class Model(Section):
 class Train(Section):
     seeds: Seeds = Field(description="seeds of every variant")
     batch: Annotated[Count, Field(le=10**6)] = Field(description="sequences in a training batch")
-    lr: Rate = Field(description="peak learning rate")
+    lr: Rate = Field(description="peak learning rate of Adam")
     warmup: Count = Field(description="warm-up steps")
     gain: Annotated[Positive, Field(le=100)] = Field(description="factor on W_Q and W_K at the start")
 
 
 class Task(Section):
-    steps: Annotated[Count, Field(le=10**7)] = Field(description="Adam steps")
+    steps: Annotated[Count, Field(le=10**7)] = Field(description="steps")
+    muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
 
 
 class Nearest(Task):

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from attnrate.linear.targets import NAMES
-from attnrate.schemas.check import Count, Positive, Rate, Section, Seed, Seeds, unique
+from attnrate.schemas.check import Count, Muon, Positive, Rate, Section, Seed, Seeds, unique
 
 
 class Target(Section):
@@ -20,10 +20,11 @@ class Cells(Section):
     names: Annotated[list[str], Field(min_length=1), AfterValidator(unique)] = Field(
         description="targets of the Transformer, kernel/alteration/filter"
     )
-    seeds: Seeds = Field(description="seeds of every model")
+    seeds: Seeds = Field(description="seeds of the Transformer")
 
 
 class Rnn(Section):
+    seeds: Seeds = Field(description="seeds of the RNN")
     steps: Count = Field(description="Adam steps of the RNN on the exact error")
     sample_steps: Count = Field(description="Adam steps of the RNN on samples")
     batch: Count = Field(description="sequences in a batch of samples")
@@ -31,14 +32,14 @@ class Rnn(Section):
 
 
 class Model(Section):
-    n: Annotated[Count, Field(ge=1, le=1024)] = Field(
+    n: Annotated[Count, Field(ge=5, le=1024)] = Field(
         description="dimension n = d_v of f̂'s output and of the positions"
     )
-    width: Annotated[Count, Field(ge=1, le=4096)] = Field(description="width of f̂ and F̂")
+    width: Annotated[Count, Field(ge=5, le=4096)] = Field(description="width of f̂ and F̂; the hand-set network needs 5")
 
 
 class Train(Section):
-    steps: Count = Field(description="Adam steps of the Transformer")
+    steps: Count = Field(description="steps of the Transformer")
     batch: Count = Field(description="sequences in a batch")
 
 
@@ -47,7 +48,8 @@ class Plain(Section):
 
 
 class Centred(Section):
-    lr: Rate = Field(description="peak learning rate")
+    lr: Rate = Field(description="peak learning rate of Adam")
+    muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
     warmup: Count = Field(description="warm-up steps")
     gain: Positive = Field(description="factor on W_Q and W_K at the start")
 

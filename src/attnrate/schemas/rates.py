@@ -1,16 +1,33 @@
 """Parameters of section 5.1: Figure 1 and the estimators behind it."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from attnrate.schemas.check import Alpha, Count, Head, Heads, Positive, Rank, Rate, Section, Seed, Seeds, unique
+from attnrate.schemas.check import Alpha, Count, Head, Heads, Muon, Positive, Rank, Rate, Section, Seed, Seeds, unique
+
+
+def _pairing(value: str) -> str:
+    if not re.fullmatch("same|dyadic-(0|[1-9][0-9]{0,8})", value):
+        raise ValueError("should be same, or dyadic- and the seed of a draw, such as dyadic-0")
+    return value
+
+
+def _block_end(m: int) -> int:
+    """The last number of the dyadic block {1}, {2, 3}, {4 … 7}, … that holds m."""
+    return 2 ** m.bit_length() - 1
+
+
+Alphas = Annotated[list[Alpha], Field(min_length=1), AfterValidator(unique)]
+Pairings = Annotated[list[Annotated[str, AfterValidator(_pairing)]], Field(min_length=1), AfterValidator(unique)]
 
 
 class Target(Section):
-    alphas: Annotated[list[Alpha], Field(min_length=1), AfterValidator(unique)] = Field(
-        description="decay exponents α of σ_i = i^-α"
+    pairings: Pairings = Field(
+        description="ψ_i = φ_p(i) with p the identity (same) or drawn inside dyadic blocks (dyadic- and a seed)"
     )
+    alphas: Alphas = Field(description="decay exponents α of σ_i = i^-α")
     ranks: Annotated[list[Rank], Field(min_length=1), AfterValidator(unique)] = Field(
         description="ranks r of ρ; inf is cut at `terms`"
     )
@@ -43,19 +60,22 @@ class FreeKernel(Section):
 
 
 class Train(Section):
-    mh: Heads = Field(description="head sizes of the paper and trained estimators")
+    pairings: Pairings = Field(description="pairings of the paper and trained estimators")
     seeds: Seeds = Field(description="seeds of the paper and trained estimators")
-    steps: Annotated[Count, Field(le=10**7)] = Field(description="Adam steps of the paper and trained estimators")
-    batch: Count = Field(description="sequences in a training batch")
-    grid: Annotated[Count, Field(ge=2)] = Field(description="points of the randomly shifted grid that inputs fall on")
+    points: Count = Field(description="uniform points of a step, of which each sequence takes τ different ones")
     queries: Count = Field(description="outputs t of each sequence that enter the loss")
 
 
 class Recipe(Section):
-    lr: Rate = Field(description="peak learning rate")
+    alphas: Alphas = Field(description="decay exponents it is trained on")
+    mh: Heads = Field(description="head sizes it is trained with")
+    steps: Annotated[Count, Field(le=10**7)] = Field(description="steps")
+    batch: Count = Field(description="sequences in a batch")
+    lr: Rate = Field(description="peak learning rate of Adam")
+    muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
     schedule: Literal["constant", "cosine"] = Field(description="learning rate after the warm-up")
     warmup: Annotated[int, Field(ge=0, le=10**9)] = Field(description="warm-up steps, of the cosine schedule")
-    slope: Positive | None = Field(description="of f̂'s first layer, knots over [0, 1]; null: PyTorch's start")
+    hats: Positive | None = Field(description="height of the hats that f̂ starts from; null: PyTorch's start")
 
 
 class Recipes(Section):
@@ -76,25 +96,50 @@ class Rates(Section):
         target, n, built, free, train = self.target, self.model.n, self.constructive, self.free_kernel, self.train
         if len({f"{alpha:g}" for alpha in target.alphas}) < len(target.alphas):
             raise ValueError(f"rates.target.alphas = {target.alphas} should differ in their first six digits")
-        largest = max(*built.mh, built.width_rank)
-        if largest + 1 > n:
+        if max(finite := [r for r in target.ranks if r != "inf"], default=0) > target.terms:
             raise ValueError(
-                f"rates.constructive.mh and width_rank up to {largest} need rates.model.n of at least {largest + 1}"
+                f"rates.target.ranks up to {max(finite)} should be at most rates.target.terms = {target.terms}"
             )
-        if 2 * min(free.mh) + 1 > n:
+        if not set(train.pairings) <= set(target.pairings):
+            raise ValueError(
+                f"rates.train.pairings = {train.pairings} should be among rates.target.pairings = {target.pairings}"
+            )
+        same, largest = target.pairings == ["same"], max(built.mh)
+        # Frequencies beyond m_h: as many as the block of m_h has, and at most one for each ψ of that block.
+        beyond = 0 if same else min(largest - _block_end(largest) // 2, _block_end(largest) - largest)
+        need = max(largest + beyond, built.width_rank) + 1
+        if need > n:
+            raise ValueError(
+                f"rates.constructive.mh up to {largest} and width_rank = {built.width_rank} need rates.model.n "
+                f"of at least {need}"
+            )
+        fitting = [mh for mh in free.mh if 2 * mh + 1 <= n]
+        if not fitting:
             raise ValueError(
                 f"rates.free_kernel.mh from {min(free.mh)} on leaves nothing: it needs 2 m_h + 1 ≤ rates.model.n = {n}"
             )
-        if max(train.mh) > 10 * n:
-            raise ValueError(f"rates.train.mh up to {max(train.mh)} should be at most 10 times rates.model.n = {n}")
+        highest = max(fitting) if same else _block_end(max(fitting))
+        if highest > free.modes:
+            raise ValueError(
+                f"rates.free_kernel.modes = {free.modes} should be at least {highest}, the highest frequency "
+                f"that ψ may have at rates.free_kernel.mh = {max(fitting)}"
+            )
+        if train.points < target.tau:
+            raise ValueError(f"rates.train.points = {train.points} should be at least rates.target.tau = {target.tau}")
         if train.queries > target.tau:
             raise ValueError(f"rates.train.queries = {train.queries} should be at most rates.target.tau = {target.tau}")
         for name, recipe in self.recipes:
-            if recipe.warmup >= train.steps:
+            if max(recipe.mh) > 10 * n:
                 raise ValueError(
-                    f"rates.recipes.{name}.warmup = {recipe.warmup} should be less than "
-                    f"rates.train.steps = {train.steps}"
+                    f"rates.recipes.{name}.mh up to {max(recipe.mh)} should be at most 10 times rates.model.n = {n}"
                 )
-        if max(free.mh) > free.modes:
-            raise ValueError(f"rates.free_kernel.modes = {free.modes} should be at least the largest of its mh")
+            if not set(recipe.alphas) <= set(target.alphas):
+                raise ValueError(
+                    f"rates.recipes.{name}.alphas = {recipe.alphas} should be among rates.target.alphas = "
+                    f"{target.alphas}"
+                )
+            if recipe.warmup >= recipe.steps:
+                raise ValueError(
+                    f"rates.recipes.{name}.warmup = {recipe.warmup} should be less than its steps = {recipe.steps}"
+                )
         return self

@@ -47,6 +47,7 @@ class Train(Section):
     accumulate: Count = Field(description="parts that a batch is split into, to fit memory")
     steps: Count = Field(description="optimiser steps from scratch")
     max_steps: Count | None = Field(description="stop each training early; null: never (2 in a rehearsal)")
+    optimiser: Literal["adamw", "muon"] = Field(description="optimiser; muon on matrices, AdamW on the rest")
     lr: Rate = Field(description="peak learning rate from scratch")
     schedule: Schedule = Field(description="learning rate")
     warmup: Fraction = Field(description="share of the steps that the learning rate rises for")

@@ -31,7 +31,7 @@ def _start(value: str) -> str:
 
 Start = Annotated[str, AfterValidator(_start)]
 Decay = Annotated[float, Field(ge=0, le=10)]
-Optimiser = Literal["adamw", "sgd"]
+Optimiser = Literal["adamw", "muon", "sgd"]
 
 
 class Data(Section):
@@ -46,12 +46,24 @@ class Grid(Section):
     mh: Heads = Field(description="head sizes of Figure 3, beside the main model's")
 
 
+RecipeName = Literal["adamw", "muon"]
+
+
 class Sweep(Section):
     seeds: Seeds = Field(description="seeds of the sweep")
+    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind")
     start: Start = Field(description="what the sweep starts from; a timm model is cut to m_h by an SVD")
 
 
+class Beside(Section):
+    mh: Heads = Field(description="head sizes that are trained by another recipe too, in the qk reading")
+    seeds: Seeds = Field(description="their seeds")
+    recipe: RecipeName = Field(description="their recipe")
+
+
 class Main(Section):
+    epochs: Count = Field(description="passes over the training images, if it starts from scratch")
+    recipe: RecipeName = Field(description="recipe of the main model, if it starts from scratch")
     mh: Head = Field(description="head size of the main model: Figure 2, Table 1")
     seeds: Seeds = Field(description="seeds of the main model and of Table 1's pair")
     start: Start = Field(description="what the main model starts from")
@@ -88,21 +100,26 @@ class Train(Section):
     max_steps: Count | None = Field(description="stop each training early; null: never (2 in a rehearsal)")
     batch: Count = Field(description="images in an optimiser step")
     accumulate: Count = Field(description="parts that a batch is split into, to fit memory")
-    optimiser: Optimiser = Field(description="optimiser")
-    lr: Rate = Field(description="peak learning rate")
     schedule: Schedule = Field(description="learning rate")
     warmup: Fraction = Field(description="share of the steps that the learning rate rises for")
-    weight_decay: Decay = Field(description="weight decay")
     smoothing: Fraction = Field(description="label smoothing")
     clip: Positive = Field(description="largest gradient norm")
     checkpoint: Count = Field(description="steps between checkpoints")
 
 
-class Tune(Section):
+class Recipe(Section):
+    optimiser: Optimiser = Field(description="optimiser; muon on matrices inside the model, AdamW on the rest")
+    lr: Rate = Field(description="peak learning rate")
+    weight_decay: Decay = Field(description="weight decay")
+
+
+class Recipes(Section):
+    adamw: Recipe
+    muon: Recipe
+
+
+class Tune(Recipe):
     epochs: Count = Field(description="passes of a model that starts from trained weights")
-    optimiser: Optimiser = Field(description="optimiser of such a model")
-    lr: Rate = Field(description="peak learning rate of such a model")
-    weight_decay: Decay = Field(description="weight decay of such a model")
 
 
 class Spectra(Section):
@@ -116,11 +133,13 @@ class Vit(Section):
     data: Data
     grid: Grid
     sweep: Sweep
+    beside: Beside
     main: Main
     permuted: Permuted
     model: Model
     images: Images
     train: Train
+    recipes: Recipes
     tune: Tune
     spectra: Spectra
 
@@ -134,8 +153,10 @@ class Vit(Section):
         if m.width % m.heads:
             raise ValueError(f"vit.model.heads = {m.heads} should divide vit.model.width = {m.width}")
         full = m.width // m.heads
-        if max(*grid.mh, self.main.mh) > full:
-            raise ValueError(f"vit.grid.mh and vit.main.mh should be at most vit.model.width / heads = {full}")
+        if max(*grid.mh, *self.beside.mh, self.main.mh) > full:
+            raise ValueError(
+                f"vit.grid.mh, vit.beside.mh and vit.main.mh should be at most vit.model.width / heads = {full}"
+            )
         narrowest = m.heads * min(grid.mh) if "width" in grid.readings else m.width
         if int(narrowest * m.mlp_ratio) < 1:
             raise ValueError(f"vit.model.mlp_ratio = {m.mlp_ratio} leaves no unit beside a width of {narrowest}")

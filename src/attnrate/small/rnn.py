@@ -60,12 +60,12 @@ class LinearRNN(nn.Module):
             return response[..., 0], response[..., 1].cumsum(1) + self.b_out[..., 0]
         return response[..., 0], torch.zeros_like(response[..., 0])
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, τ) → (M, B, τ)
+    def forward(self, x: Tensor) -> Tensor:  # (B, τ) or (M, B, τ) → (M, B, τ)
         transposed = self.W.mT.contiguous()
-        h = x.new_zeros(len(self.W), x.shape[0], self.W.shape[1])  # (M, B, hidden)
+        h = x.new_zeros(len(self.W), x.shape[-2], self.W.shape[1])  # (M, B, hidden)
         outputs = []
-        for x_t in x.T:
-            h = h @ transposed + x_t[:, None] * self.U.mT
+        for x_t in x.unbind(-1):
+            h = h @ transposed + x_t[..., None] * self.U.mT
             if self.bias:
                 h = h + self.b.mT
             y = h @ self.c.mT  # (M, B, 1)

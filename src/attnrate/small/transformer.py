@@ -126,18 +126,21 @@ class Transformer(nn.Module):
         h = self.features(x)
         return self.output(self.scores(h, h).softmax(-1), h)
 
-    def on_grid(self, grid: Tensor, index: Tensor, queries: int) -> Tensor:
-        """Ĥ_t for the first `queries` of the τ times of sequences x = grid[index].
+    def on_points(self, points: Tensor, index: Tensor, queries: int) -> Tensor:
+        """Ĥ_t for the first `queries` of the τ times of sequences x = points[index].
 
-        f̂, W_Q, W_K and W_V act on the G grid points once instead of on all B τ inputs.
-        grid (G, d), index (B, τ) → (M, B, queries, d_out)
+        f̂, W_Q, W_K and W_V act on the G points once instead of on all B τ inputs.
+        points (M, G, d), index (M, B, τ) → (M, B, queries, d_out)
         """
-        m, (b, tau) = len(self.mh), index.shape
-        h = self.f(grid.expand(m, *grid.shape))  # (M, G, n)
-        q = (h @ self.W_Q.mT).index_select(1, index[:, :queries].reshape(-1)).view(m, b, queries, -1)
-        k = (h @ self.W_K.mT).index_select(1, index.reshape(-1)).view(m, b, tau, -1)
-        v = (h @ self.W_V.mT).index_select(1, index.reshape(-1)).view(m, b, tau, -1)
-        mixed = (q @ k.mT).softmax(-1) @ v
+        (m, g, _), (b, tau) = points.shape, index.shape[1:]
+        rows = index + g * torch.arange(m).view(m, 1, 1)  # of all models' points
+
+        def gathered(values: Tensor, times: int) -> Tensor:  # (M, G, ·) → (M, B, times, ·)
+            return values.flatten(0, 1).index_select(0, rows[..., :times].reshape(-1)).view(m, b, times, -1)
+
+        h = self.f(points)  # (M, G, n)
+        q, k, v = (h @ w.mT for w in (self.W_Q, self.W_K, self.W_V))
+        mixed = (gathered(q, queries) @ gathered(k, tau).mT).softmax(-1) @ gathered(v, tau)
         out = self.F(mixed.reshape(m, b * queries, -1)).view(m, b, queries, -1)
         return self.shift + self.scale * out
 
@@ -155,6 +158,26 @@ class Transformer(nn.Module):
         signs = slope * (1 - 2 * (torch.arange(w.shape[1]) % 2)).to(w.dtype)
         w.copy_(signs.view(1, -1, 1).expand_as(w))
         b.copy_((-signs * knots).view(1, 1, -1).expand_as(b))
+
+    @torch.no_grad()
+    def spread_hats(self, height: float, slope: float = 4.0) -> None:
+        """f̂ for scalar inputs: second-layer units are hats of that height, evenly on [0, 1].
+
+        Random ReLU layers begin almost blind to high frequencies, which the φ_i of eq. (68) have; hats see all alike.
+        A hat with its peak at a knot is the second difference of the first layer's ramps, `half` knots apart; the
+        first `half` units, whose hats would lie below 0, keep their random start.
+        """
+        (first, second, _), (first_bias, second_bias, _) = self.f.weight, self.f.bias
+        width = first.shape[1]
+        half = max(1, width // 16)
+        step = 1 / (width - half - 1)
+        first.fill_(slope)
+        first_bias.copy_((-slope * step * (torch.arange(width) - half)).expand_as(first_bias))
+        second[:, half:], second_bias[..., half:] = 0, 0
+        ramp, peak = height / (slope * step * half), torch.arange(half, width)
+        second[:, peak, peak - half] = ramp
+        second[:, peak, peak] = -2 * ramp
+        second[:, peak[:-half], peak[:-half] + half] = ramp
 
 
 @torch.no_grad()

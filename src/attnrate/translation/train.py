@@ -120,6 +120,7 @@ def recipe(train: Group, tune: Group | None = None) -> Recipe:
         lr=p.lr,
         schedule=p.schedule,
         warmup=int(p.warmup * steps),
+        optimiser=p.optimiser,
         betas=(0.9, 0.98),
         clip=p.clip,
         accumulate=p.accumulate,

@@ -39,7 +39,7 @@ def loss(view: View, smoothing: float) -> large.Loss:
     return lambda model, batch: F.cross_entropy(model(view(batch["x"])), batch["y"], label_smoothing=smoothing)
 
 
-def recipe(train: Group, tune: Group | None, images: int, budget: str) -> Recipe:
+def plan(train: Group, tune: Group | None, images: int, budget: str) -> Recipe:
     """The recipe of params.yaml: `full`, `tune` for a trained model that goes on, `none` for one only tested."""
     if budget == "none":
         return Recipe(steps=0, lr=0.0)
@@ -105,7 +105,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        return f"{self.variant}_seed{self.seed}"
+        size = f"_mh{self.mh}" if self.variant == "beside" else ""  # the one stage with several head sizes
+        return f"{self.variant}{size}_seed{self.seed}"
 
 
 def train_all(
@@ -117,11 +118,12 @@ def train_all(
     model: Group,
     images: Group,
     train: Group,
+    recipe: Group,
     tune: Group | None = None,
 ) -> None:
     """Train and test every run; write scores.csv, a row each, history.csv, and their weights.
 
-    `tune` is what the recipe of a trained model that goes on changes; without such a run it is not needed.
+    `recipe` joins `train`; `tune` is what a trained model that goes on changes of both, and not needed without one.
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
     accelerator = large.make_accelerator()
@@ -131,6 +133,7 @@ def train_all(
         run.keys | {"start": run.start, "budget": run.budget, "p": None if run.p is None else run.p.tolist()}
         for run in runs
     ]
+    train = Group(train | recipe)
     settings = {"model": model, "images": images, "train": train, "tune": tune, "runs": every}
     rows, curves, models = [], [], {}
     with checkpoint.kept(to.name, settings, [data, *inputs]) as folder:
@@ -141,7 +144,7 @@ def train_all(
                 trained,
                 batches,
                 loss(view, train.smoothing),
-                recipe(train, tune, len(batches.x), run.budget),
+                plan(train, tune, len(batches.x), run.budget),
                 seed=run.seed,
                 checkpoint=folder / f"{run.name}.safetensors",
                 accelerator=accelerator,

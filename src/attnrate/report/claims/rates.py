@@ -10,7 +10,7 @@ from attnrate.laws.powerlaw import loglog_slope
 from attnrate.rates.best import best
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Finding, Untestable, grade, grade_all
 
-COPY = "the target tends to the copy H_t = x(t) as R grows"
+COPY = "with ψ_i = φ_i and α ≤ 1 the target tends to the copy H_t = x(t) as R grows"
 
 
 def table(results: Path) -> pd.DataFrame:
@@ -77,19 +77,19 @@ def finite_rank(results: Path, limits: dict) -> Finding:
 
 
 def rank_order(results: Path, limits: dict) -> Finding:
-    b = best(table(results)).pivot_table(index=["alpha", "mh"], columns="rank", values="mse")
+    b = best(table(results)).pivot_table(index=["pairing", "alpha", "mh"], columns="rank", values="mse")
     ranks = sorted(b.columns, key=float)
     pairs = [
-        (alpha, mh, row[small] <= limits["slack"] * row[large])
+        (pairing, alpha, mh, row[small] <= limits["slack"] * row[large])
         for small, large in itertools.pairwise(ranks)
-        for (alpha, mh), row in b.iterrows()
+        for (pairing, alpha, mh), row in b.iterrows()
         if mh < float(large)
     ]
     if not pairs:
         raise Untestable("fewer than two ranks in this profile")
-    exceptions = [f"(α = {alpha:g}, m_h = {mh})" for alpha, mh, holds in pairs if not holds]
+    exceptions = [f"({pairing}, α = {alpha:g}, m_h = {mh})" for pairing, alpha, mh, holds in pairs if not holds]
     share = 1 - len(exceptions) / len(pairs)
-    why = f"Exceptions: {', '.join(exceptions)}; at α ≤ 1 {COPY}, which is easy." if exceptions else "No exception."
+    why = f"Exceptions: {', '.join(exceptions)}; {COPY}, which is easy." if exceptions else "No exception."
     return Finding(
         f"holds in {share:.0%} of {len(pairs)} pairs",
         "no spread: best over seeds and estimators",
@@ -99,52 +99,55 @@ def rank_order(results: Path, limits: dict) -> Finding:
     )
 
 
-def _slopes(results: Path) -> pd.DataFrame:
+def _slopes(results: Path) -> tuple[pd.DataFrame, str, str]:
+    """For each α the mean slope of the best error over the drawn pairings and its range; both in words, `same` too."""
     s = pd.read_csv(results / "rates_table/slopes.csv")
     s = s[s.estimator == "best"].sort_values("alpha")
-    if s.empty:
-        raise Untestable("fewer than three head sizes at r = ∞ in this profile")
-    return s
-
-
-def _listed(s: pd.DataFrame) -> str:
-    return ", ".join(f"{r.slope:.2f} (α = {r.alpha:g})" for r in s.itertuples())
+    drawn, same = s[s.pairing != "same"], s[s.pairing == "same"]
+    if drawn.empty:
+        raise Untestable("no drawn pairing with three head sizes at r = ∞ in this profile")
+    draws, by_alpha = drawn.pairing.nunique(), drawn.groupby("alpha", as_index=False)
+    low, high = ("slope", "slope") if draws > 1 else ("low", "high")
+    found = by_alpha.agg(
+        predicted=("predicted", "mean"), slope=("slope", "mean"), low=(low, "min"), high=(high, "max"), n=("n", "sum")
+    )
+    measured = ", ".join(f"{r.slope:.2f} (α = {r.alpha:g})" for r in found.itertuples())
+    if len(same):
+        measured += f" [with ψ_i = φ_i: {', '.join(f'{slope:.2f}' for slope in same.slope)}]"
+    spread = f"ranges over {draws} draws of the pairing: " if draws > 1 else "95 % intervals of one draw: "
+    return found, measured, spread + ", ".join(f"[{r.low:.2f}, {r.high:.2f}]" for r in found.itertuples())
 
 
 def rate_by_alpha(results: Path, limits: dict) -> Finding:
-    s = _slopes(results)
+    s, measured, spread = _slopes(results)
     pairs = list(itertools.pairwise(s.itertuples()))
     holds = [b.high < a.low and b.high < 0 for a, b in pairs]
     steeper = (f"from α = {a.alpha:g} to {b.alpha:g}" for (a, b), h in zip(pairs, holds, strict=True) if h)
-    some = f"It steepens {', '.join(steeper) or 'nowhere'} only; at α ≤ 1 {COPY}."
-    return Finding(
-        _listed(s),
-        "95 % intervals: " + ", ".join(f"[{r.low:.2f}, {r.high:.2f}]" for r in s.itertuples()),
-        int(s.n.sum()),
-        grade_all(holds),
-        "Every step in α steepens the slope." if all(holds) else some,
-    )
+    some = f"It steepens {', '.join(steeper) or 'nowhere'} only."
+    why = "Every step in α steepens the slope." if all(holds) else some
+    return Finding(measured, spread, int(s.n.sum()), grade_all(holds), why)
 
 
 def rate_value(results: Path, limits: dict) -> Finding:
-    s = _slopes(results)
+    s, measured, spread = _slopes(results)
     close = ((s.slope - s.predicted).abs() <= limits["relative"] * s.predicted.abs()).tolist()
     wanted = ", ".join(f"{p:.2f}" for p in s.predicted)
     return Finding(
-        f"{_listed(s)}; predicted {wanted}",
-        f"95 % half-widths up to {(s.high - s.slope).max():.2f}",
+        f"{measured}; predicted {wanted}",
+        spread,
         int(s.n.sum()),
         grade_all(close),
-        "For α > 1 the tail sum of σ² itself has not reached its slope at these m_h, and s = t in the sum flattens it "
-        f"further; for α ≤ 1 {COPY}, and a kernel of small rank beats the tail sum.",
+        "The tail sum of σ², cut at R terms, has itself not reached its slope at these m_h; with ψ_i = φ_i the term "
+        f"s = t flattens the slopes further, and {COPY}.",
     )
 
 
 def recipe(results: Path, limits: dict) -> Finding:
     t = table(results)
     t = t[t.alpha >= limits["alpha"]]
-    paper = t[t.estimator == "paper"].groupby(["alpha", "rank", "mh"]).mse.median()
-    least = best(t).set_index(["alpha", "rank", "mh"]).mse
+    cell = ["pairing", "alpha", "rank", "mh"]
+    paper = t[t.estimator == "paper"].groupby(cell).mse.median()
+    least = best(t).set_index(cell).mse
     ratio = (paper / least).dropna()
     if ratio.empty:
         raise Untestable("no cell of the paper's recipe with α large enough in this profile")

@@ -9,16 +9,18 @@ from pathlib import Path
 import pandas as pd
 
 from attnrate.examples.runs import MAIN
+from attnrate.rates.best import draws
 from attnrate.report.claims.ledger import REPRODUCED, counts
 
 
 def rates(results: Path) -> dict:
-    """The slope at r = ∞ and the largest α, and the worst error of the proof's network where m_h ≥ r."""
-    slopes = pd.read_csv(results / "rates_table/slopes.csv").query("estimator == 'best'").sort_values("alpha")
+    """The slope at r = ∞ and the largest α, mean over draws of the pairing, and the proof's worst error at m_h ≥ r."""
+    slopes = draws(pd.read_csv(results / "rates_table/slopes.csv").query("estimator == 'best'"))
     table = pd.read_csv(results / "rates_table/rates.csv", dtype={"rank": str})
     exact = table[(table.estimator == "constructive") & (table.mh >= table["rank"].astype(float))]
+    last = slopes[slopes.alpha == slopes.alpha.max()]
     return {
-        "slope": slopes.slope.iloc[-1] if len(slopes) else None,  # two head sizes have none
+        "slope": last.slope.mean() if len(last) else None,  # two head sizes have none
         "exact": log10(exact.mse.max()) if len(exact) else None,
     }
 

@@ -7,20 +7,12 @@ import numpy as np
 import pandas as pd
 
 from attnrate.core.files import read_json
-from attnrate.laws.vit import errors, last_layer
+from attnrate.laws.vit import BESIDE, errors, last_layer
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, Finding, Untestable, grade, grade_all
 
 
-def spectra(results: Path) -> pd.DataFrame:
-    return pd.read_csv(results / "vit_spectra/values.csv").query("reading == 'qk'")
-
-
-def widest(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table.mh == table.mh.max()]
-
-
 def concentration(results: Path, limits: dict) -> Finding:
-    s = widest(spectra(results))
+    s = pd.read_csv(results / "vit_spectra/main_values.csv")
     largest = s.groupby(["layer", "head"])["mean"].transform("max")
     s = s[s["mean"] > limits["floor"] * largest]
     cv = (s.sd / s["mean"]).groupby([s.layer, s["head"]]).median()
@@ -30,12 +22,12 @@ def concentration(results: Path, limits: dict) -> Finding:
         f"{cv.min():.2f} to {cv.max():.2f} over heads",
         int(s.n.max()),
         grade(share, limits["most"], limits["some"]),
-        f"Over {int(s.n.max())} test images, at m_h = {int(s.mh.iloc[0])}, the largest there is.",
+        f"Over {int(s.n.max())} test images, of the main model, m_h = {int(s.mh.iloc[0])}.",
     )
 
 
 def convergence(results: Path, limits: dict) -> Finding:
-    s = last_layer(spectra(results), "qk").fillna(0.0)
+    s = last_layer(pd.read_csv(results / "vit_spectra/values.csv"), "qk").fillna(0.0)
     if s.shape[1] < 3:
         raise Untestable("fewer than three head sizes in this profile")
     s = s / s.max()
@@ -51,7 +43,7 @@ def convergence(results: Path, limits: dict) -> Finding:
 
 
 def low_rank(results: Path, limits: dict) -> Finding:
-    r = widest(pd.read_csv(results / "vit_spectra/ranks.csv").query("reading == 'qk'"))
+    r = pd.read_csv(results / "vit_spectra/main_ranks.csv")
     mh = int(r.mh.iloc[0])
     share = (r.energy99 <= limits["share"] * mh).mean()
     mean = r[["energy99", "energy90", "effective"]].mean()
@@ -60,12 +52,13 @@ def low_rank(results: Path, limits: dict) -> Finding:
         f"99 %: {r.energy99.min():.1f} to {r.energy99.max():.1f} over {len(r)} heads",
         int(r.n.max()),
         grade(share, limits["most"], limits["some"]),
-        f"At most {limits['share']:g} m_h in {share:.0%} of the heads at the largest m_h.",
+        f"At most {limits['share']:g} m_h in {share:.0%} of the heads of the main model.",
     )
 
 
 def falls(results: Path, limits: dict) -> Finding:
-    y = errors(pd.read_csv(results / "vit_table/vit.csv"), "qk")
+    vit = pd.read_csv(results / "vit_table/vit.csv")
+    y, other = errors(vit, "qk"), errors(vit, "qk", BESIDE)
     if len(y) < 3:
         raise Untestable("fewer than three head sizes in this profile")
     order = y.index.to_series().corr(y, method="spearman")
@@ -75,7 +68,9 @@ def falls(results: Path, limits: dict) -> Finding:
         "mean over the seeds of each m_h",
         len(y),
         verdict,
-        "Training error on images as they are, in the qk reading.",
+        "Training error on images as they are, in the qk reading, by AdamW; by Muon it is "
+        + ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in other.items())
+        + ".",
     )
 
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules of the large models, as factors of the peak rate."""
+"""Learning-rate schedules, as factors of the peak rate."""
 
 import math
 

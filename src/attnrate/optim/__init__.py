@@ -1,0 +1,1 @@
+"""Muon for matrices, and the schedules of learning rates."""

@@ -1,0 +1,21 @@
+"""Random numbers for a stack of models, a stream for each seed."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class Streams:
+    """Model i draws from the stream seeds[i]: models of one seed see the same inputs, and can be compared in pairs.
+
+    The streams are independent of each other, and of the numbers by which a model of that seed starts.
+    """
+
+    def __init__(self, seeds: Sequence[int]):
+        distinct = sorted(set(seeds))
+        self.which = torch.tensor([distinct.index(s) for s in seeds])  # (M,): the stream of each model
+        self.generators = [torch.Generator().manual_seed(s + 2**32) for s in distinct]
+
+    def rand(self, *shape: int) -> Tensor:  # (streams, *shape), uniform on [0, 1]
+        return torch.stack([torch.rand(shape, generator=g) for g in self.generators])
