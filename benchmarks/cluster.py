@@ -32,11 +32,12 @@ def train(threads: int) -> None:
     images, loss = vit.Images(x, rng.integers(0, 10, len(x)), batch), vit.loss(View(size), p.train.smoothing)
 
     def run(steps: int) -> float:
-        recipe = vit.recipe(Group(p.train | {"max_steps": steps}), p.tune, p.images.train, "full")
+        recipe = p.recipes[p.sweep.recipe] | {"max_steps": steps}
+        plan = vit.plan(Group(p.train | recipe), p.tune, p.images.train, "full")
         model = models.make("qk", MH, seed=0, **p.model)
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            large.train(model, images, loss, recipe, seed=0, checkpoint=Path(folder) / "run.safetensors")
+            large.train(model, images, loss, plan, seed=0, checkpoint=Path(folder) / "run.safetensors")
             return time.perf_counter() - start
 
     run(WARM)

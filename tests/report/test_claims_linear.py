@@ -167,7 +167,10 @@ def test_dead_seeds_are_counted_but_not_in_the_median(name, tmp_path):
 
 
 def test_what_its_sizes_allow_stands_beside_what_training_reached(tmp_path):
-    assert "set by hand has an error of 3.00e-07" in judged("mixing-transformer", tmp_path, {"2 causal/signed set": 3e-7}).why
+    assert (
+        "set by hand has an error of 3.00e-07"
+        in judged("mixing-transformer", tmp_path, {"2 causal/signed set": 3e-7}).why
+    )
 
 
 def test_a_cell_of_dead_seeds_only_speaks_against_the_transformer(tmp_path):

@@ -80,10 +80,10 @@ def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
     models, memory = len(sweep) * len(p.sweep.seeds), max(c.gigabytes(batch) for c in sweep)
     hours = sum(c.hours(full) for c in sweep) * len(p.sweep.seeds)
     yield "vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory
-    other = [vit_cost(p.model, "qk", mh) for mh in p.beside.mh for _ in p.beside.seeds]
-    yield "vit_beside", f"{len(other)} models", sum(c.hours(full) for c in other), memory
+    other, times = [vit_cost(p.model, "qk", mh) for mh in p.beside.mh], len(p.beside.seeds)
+    yield "vit_beside", f"{len(other) * times} models", times * sum(c.hours(full) for c in other), memory
     main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), len(p.main.seeds), len(p.permuted.seeds)
-    start = full if p.main.start == "scratch" else tuned
+    start = p.images.train * p.main.epochs if p.main.start == "scratch" else tuned
     yield "vit_main", f"{seeds} models", seeds * main.hours(start), main.gigabytes(batch)
     items = (2 * seeds + extra) * tuned + extra * start
     yield "vit_permuted", f"{2 * (seeds + extra)} models", main.hours(items), main.gigabytes(batch)

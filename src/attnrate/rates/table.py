@@ -40,9 +40,7 @@ def slopes(table: pd.DataFrame, pod: pd.DataFrame) -> pd.DataFrame:
     pod = pod[pod["rank"] == "inf"]
     infinite = table[table["rank"] == "inf"]
     curves = dict(iter(infinite.groupby("estimator")))
-    # At the head sizes of the free kernel alone: between them `best` would be a staircase.
-    optimised = infinite[infinite.estimator == "free-kernel"].mh
-    curves["best"] = best(infinite)[lambda b: b.mh.isin(optimised)]
+    curves["best"] = best(infinite)
     curves["pod, s ≠ t"] = pod.assign(mse=pod.mse_without_diagonal)
     curves["tail sum"] = pod.assign(mse=pod.tail_sum)
     rows = []

@@ -12,7 +12,7 @@ from attnrate.report.style.figure import head_size_axis, plt
 STYLES = (("C0", "o"), ("C1", "s"), ("C2", "^"), ("C4", "D"), ("C5", "v"), ("C3", "P"))  # of the ranks
 CURVES = {  # of Figure 1: estimator → name and style
     "best": ("best error found", {"ls": "-"}),
-    "trained": ("robust recipe", {"ls": "--", "mfc": "white", "lw": 1}),
+    "trained": ("trained with Muon", {"ls": "--", "mfc": "white", "lw": 1}),
     "paper": ("paper's recipe", {"ls": "-", "ms": 0, "lw": 2.5, "alpha": 0.35}),
 }
 PAIRINGS = {"drawn": "$\\psi_i = \\varphi_{p(i)}$, p drawn", "same": "$\\psi_i = \\varphi_i$"}
@@ -79,7 +79,9 @@ def figure1(table: pd.DataFrame, terms: int, profile: str) -> plt.Figure:
     handles += [Line2D([], [], color="0.2", marker="o", label=label, **style) for label, style in CURVES.values()]
     handles.append(Line2D([], [], color="0.45", ls=":", label="$m_h^{-(2\\alpha-1)}$"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    note = f"{profile} profile, {replicates(table)}; median and range; best: least over networks and seeds"
+    note = (
+        f"{profile} profile, {replicates(table)}; median and range; best: least over networks, at the free kernel's m_h"
+    )
     figure.suptitle(f"Figure 1: error against head size ({note})", fontsize=8)
     return figure
 

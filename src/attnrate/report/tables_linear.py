@@ -50,7 +50,7 @@ def text(c) -> str:
         return "not run"
     dead = f", {c['dead']} dead" if c["dead"] else ""
     if c["n"] == 1:
-        return f"{short(c['median'])}{dead}"
+        return f"{short(c['median'])} [n=1{dead}]"
     return f"{short(c['median'])} [{short(c['best'])}–{short(c['worst'])}; n={c['n']}{dead}]"
 
 

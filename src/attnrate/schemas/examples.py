@@ -21,7 +21,7 @@ class Train(Section):
 
 
 class Task(Section):
-    steps: Annotated[Count, Field(le=10**7)] = Field(description="steps")
+    steps: Annotated[Count, Field(le=10**7)] = Field(description="training steps")
     muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
 
 

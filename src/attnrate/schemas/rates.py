@@ -69,12 +69,12 @@ class Train(Section):
 class Recipe(Section):
     alphas: Alphas = Field(description="decay exponents it is trained on")
     mh: Heads = Field(description="head sizes it is trained with")
-    steps: Annotated[Count, Field(le=10**7)] = Field(description="steps")
+    steps: Annotated[Count, Field(le=10**7)] = Field(description="training steps")
     batch: Count = Field(description="sequences in a batch")
     lr: Rate = Field(description="peak learning rate of Adam")
     muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
     schedule: Literal["constant", "cosine"] = Field(description="learning rate after the warm-up")
-    warmup: Annotated[int, Field(ge=0, le=10**9)] = Field(description="warm-up steps, of the cosine schedule")
+    warmup: Annotated[int, Field(ge=0, le=10**9)] = Field(description="warm-up steps")
     hats: Positive | None = Field(description="height of the hats that f̂ starts from; null: PyTorch's start")
 
 

@@ -51,8 +51,8 @@ RecipeName = Literal["adamw", "muon"]
 
 class Sweep(Section):
     seeds: Seeds = Field(description="seeds of the sweep")
-    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind")
     start: Start = Field(description="what the sweep starts from; a timm model is cut to m_h by an SVD")
+    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind")
 
 
 class Beside(Section):
@@ -62,11 +62,11 @@ class Beside(Section):
 
 
 class Main(Section):
-    epochs: Count = Field(description="passes over the training images, if it starts from scratch")
-    recipe: RecipeName = Field(description="recipe of the main model, if it starts from scratch")
     mh: Head = Field(description="head size of the main model: Figure 2, Table 1")
     seeds: Seeds = Field(description="seeds of the main model and of Table 1's pair")
     start: Start = Field(description="what the main model starts from")
+    recipe: RecipeName = Field(description="recipe of the main model, if it starts from scratch")
+    epochs: Count = Field(description="passes over the training images, if it starts from scratch")
 
 
 class Permuted(Section):
@@ -118,8 +118,11 @@ class Recipes(Section):
     muon: Recipe
 
 
-class Tune(Recipe):
+class Tune(Section):
     epochs: Count = Field(description="passes of a model that starts from trained weights")
+    optimiser: Optimiser = Field(description="optimiser of such a model")
+    lr: Rate = Field(description="peak learning rate of such a model")
+    weight_decay: Decay = Field(description="weight decay of such a model")
 
 
 class Spectra(Section):
@@ -157,6 +160,8 @@ class Vit(Section):
             raise ValueError(
                 f"vit.grid.mh, vit.beside.mh and vit.main.mh should be at most vit.model.width / heads = {full}"
             )
+        if "qk" not in grid.readings:
+            raise ValueError("vit.grid.readings should name qk, the reading of m_h that the theory has")
         narrowest = m.heads * min(grid.mh) if "width" in grid.readings else m.width
         if int(narrowest * m.mlp_ratio) < 1:
             raise ValueError(f"vit.model.mlp_ratio = {m.mlp_ratio} leaves no unit beside a width of {narrowest}")

@@ -20,7 +20,10 @@ NS_STEPS = 4  # as good as five in the same time, and less than a third of a ste
 
 
 def make_optimiser(model: nn.Module, lr: float, muon: float | None) -> torch.optim.Optimizer:
-    """Adam at lr; with `muon`, matrices (M, rows, columns) of more than one row and column follow Muon at that rate."""
+    """Adam at lr; with `muon`, matrices (M, rows, columns) of more than one row and column follow Muon at that rate.
+
+    Rows count with their padding: a head of size one follows Adam only where its stack has no larger one.
+    """
     free = [p for p in model.parameters() if p.requires_grad]
     if muon is None:
         return torch.optim.Adam(free, lr=lr, fused=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,9 @@ class Streams:
     def __init__(self, seeds: Sequence[int]):
         distinct = sorted(set(seeds))
         self.which = torch.tensor([distinct.index(s) for s in seeds])  # (M,): the stream of each model
-        self.generators = [torch.Generator().manual_seed(s + 2**32) for s in distinct]
+        # Mixed, since manual_seed looks at 32 bits alone.
+        mixed = (int(np.random.SeedSequence([s, 1]).generate_state(1)[0]) for s in distinct)
+        self.generators = [torch.Generator().manual_seed(s) for s in mixed]
 
     def rand(self, *shape: int) -> Tensor:  # (streams, *shape), uniform on [0, 1]
         return torch.stack([torch.rand(shape, generator=g) for g in self.generators])

@@ -68,7 +68,7 @@ def falls(results: Path, limits: dict) -> Finding:
         "mean over the seeds of each m_h",
         len(y),
         verdict,
-        "Training error on images as they are, in the qk reading, by AdamW; by Muon it is "
+        "Training error on images as they are, in the qk reading; by the recipe beside the sweep's it is "
         + ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in other.items())
         + ".",
     )
