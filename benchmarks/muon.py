@@ -27,6 +27,7 @@ from benchmarks.rates import seconds_to
 
 SEED = 1000
 ADAM = {"lr": 0.002, "muon": None, "warmup": 200, "gain": 3.0}
+ADAM_STEPS = 3500
 NAMES = ("exp/original", "exp/exchange", "exp/roll", "uniform/original")
 
 
@@ -114,7 +115,7 @@ def shares(steps: int) -> Iterator[tuple[str, float]]:
 
 def run(quick: bool) -> Iterator[Row]:
     torch.set_num_threads(THREADS)
-    seeds, budget, budgets = (1, 4, (2, 4)) if quick else (3, 1500, (200, 400, 800))
+    seeds, budget, budgets = (1, 4, (2, 4)) if quick else (3, ADAM_STEPS, (400, 800, 1600))
     theirs = tables(Group(ADAM), budget, seeds)
     ours = [tables(PARAMS.linear.recipes.centred, steps, seeds) for steps in budgets]
     yield to_same("Tables 2 and 3, time to Adam's final error", "Adam, as before", ours, theirs, 3.0)

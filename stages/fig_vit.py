@@ -16,9 +16,9 @@ def main(p, to):
     images = files.read_npz(stage.data("vit_spectra") / "main.npz")
     figure.save("fig2", fig_vit.figure2(images, normalisation, f"{note}, $m_h$ = {p.vit.main.mh}, 1 seed"))
 
-    recipes = (p.vit.sweep.recipe, p.vit.beside.recipe)
-    seeds = vit[vit.variant == "original"].groupby(["reading", "mh"]).seed.count()
-    note += f"; seeds at each $m_h$: {seeds.min()} to {seeds.max()}; spectra of the first seed"
+    recipes, seeds = (p.vit.sweep.recipe, p.vit.beside.recipe), (len(p.vit.sweep.seeds), len(p.vit.beside.seeds))
+    counts = ", ".join(f"{n} ({recipe})" for n, recipe in zip(seeds, recipes, strict=True))
+    note += f"; seeds at each $m_h$: {counts}; spectra of the first"
     spectra = pd.read_csv(stage.results("vit_spectra") / "values.csv")
     fits = files.read_json(stage.results("vit_table") / "fits.json")
     figure.save("fig3", fig_vit.figure3(vit, spectra, fits, normalisation, recipes, note))

@@ -49,7 +49,7 @@ def test_a_table_leads_to_the_trainings_behind_it_and_to_no_other(capsys):
     text = capsys.readouterr().out
     line = next(line for line in text.splitlines() if line.startswith("linear_train@centred: "))
     assert "written by linear_table\n" in text and "synthetic data" in line and "laptop profile" in line
-    assert "linear.cells.seeds = [0, 1, 2]" in line and "linear.eval.seed = 7" in line and "run log" not in text
+    assert "linear.cells.seeds = [0, 1, 2, 3, 4]" in line and "linear.eval.seed = 7" in line and "run log" not in text
     on = text[text.index("torch 2.15") :].splitlines()[1]
     assert "linear_train@centred" in on and "linear_table" not in on and "vit" not in text
     assert "2 threads" in text and "a GPU" in text

@@ -59,7 +59,7 @@ def test_figure_1_has_a_panel_for_each_pairing_and_alpha_with_three_ranks(figure
         assert ax.get_title() == (f"$\\sigma_k = k^{{-{alpha:g}}}$" if pairing == "drawn" else "")
         assert [ax.get_xscale(), ax.get_yscale()] == ["log", "log"]
         curves = [name for name in lines(ax) if name.startswith("r = ")]
-        shown = ("best error found", "robust recipe", "paper's recipe")[: 3 if pairing == "drawn" else 1]
+        shown = ("best error found", "trained with Muon", "paper's recipe")[: 3 if pairing == "drawn" else 1]
         assert curves == [f"r = {rank}, {name}" for rank in ("2", "6", "inf") for name in shown]
 
 

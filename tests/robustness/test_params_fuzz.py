@@ -361,7 +361,7 @@ TOGETHER = [
     ({"vit.data.name": "toy", "vit.train.batch": 641}, "vit.train.batch"),
     ({"vit.train.accumulate": 65}, "vit.train.accumulate"),
     ({"vit.model.mlp_ratio": 0.01}, "vit.model.mlp_ratio"),
-    ({"vit.grid.readings": ["width"], "vit.model.mlp_ratio": 0.4}, "vit.model.mlp_ratio"),
+    ({"vit.grid.readings": ["qk", "width"], "vit.model.mlp_ratio": 0.4}, "vit.model.mlp_ratio"),
     ({"vit.permuted.seeds": [3]}, "vit.permuted.seeds"),
     ({"vit.sweep.start": "vit_tiny", "vit.grid.readings": ["qk", "head"]}, "vit.sweep.start"),
     ({"vit.main.start": "vit_tiny"}, "vit.model.pool"),

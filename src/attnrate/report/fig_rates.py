@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from attnrate.rates.best import best, draws
-from attnrate.report.style.figure import head_size_axis, plt
+from attnrate.report.style.figure import head_size_axis, plt, shared_legend
 
 STYLES = (("C0", "o"), ("C1", "s"), ("C2", "^"), ("C4", "D"), ("C5", "v"), ("C3", "P"))  # of the ranks
 CURVES = {  # of Figure 1: estimator → name and style
@@ -29,12 +29,12 @@ def rank_name(rank: str, terms: int) -> str:
     return f"r = ∞ (R = {terms} terms)" if rank == "inf" else f"r = {rank}"
 
 
-def guide(ax, alpha, curve) -> None:
+def guide(ax, alpha, curve, label=None) -> None:
     """The paper's grey line m_h^-(2α-1), moved to start at the curve."""
     median, rate = curve.groupby("mh").mse.median(), 2 * alpha - 1
     mh = median.index.to_numpy()
     line = median.iloc[0] * (mh / mh[0]) ** -rate
-    ax.plot(mh, line, ":", color="0.45", label=f"$m_h^{{-{rate:.3g}}}$", zorder=1)
+    ax.plot(mh, line, ":", color="0.45", label=label or f"$m_h^{{-{rate:.3g}}}$", zorder=1)
 
 
 def band(ax, part, colour, **style) -> None:
@@ -98,7 +98,7 @@ def estimators_panel(ax, cells: pd.DataFrame, pod: pd.DataFrame, alpha: float, r
     band(ax, exact.assign(mse=exact.mse_without_diagonal), "C5", ls="--", label="POD truncation, s ≠ t", lw=1.2)
     band(ax, exact.assign(mse=exact.tail_sum), "0.45", ls="-.", label=tail, lw=1.2)
     if rank == "inf":
-        guide(ax, alpha, cells[cells.estimator == "pod"])
+        guide(ax, alpha, cells[cells.estimator == "pod"], "guide $m_h^{-(2α-1)}$")
         note = "" if alpha > 1 else ", ill-posed"
         ax.set_title(f"α = {alpha:g}{note}: r = ∞, guide $m_h^{{-{2 * alpha - 1:.3g}}}$", fontsize=9)
     else:
@@ -121,9 +121,7 @@ def figure_estimators(table: pd.DataFrame, pod: pd.DataFrame, terms: int, profil
         row[0].set_ylabel("mean squared error")
     for ax in axes[0]:
         ax.set_xlabel("")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    labels = ["guide $m_h^{-(2α-1)}$" if label.startswith("$m_h") else label for label in labels]
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    shared_legend(figure, axes.flat, columns=4)
     note = f"{profile} profile, R = {terms} terms for r = ∞, {replicates(table)}; median and range"
     figure.suptitle(f"Estimators of the best error ({note})", fontsize=9)
     return figure
