@@ -151,13 +151,15 @@ def test_exceptions_are_listed(tmp_path):
     )
 
 
-def test_slopes_are_means_over_the_draws_with_their_range_and_equal_bases_in_brackets(tmp_path):
+def test_slopes_are_means_over_the_draws_with_all_their_intervals_and_equal_bases_in_brackets(tmp_path):
     found = judged("rate-value", flat(*ALPHAS, pairings=["same"])(ideal()), tmp_path)
     assert "-1.01 (α = 1)" in found.measured and "[with ψ_i = φ_i: " in found.measured
-    assert found.spread.startswith("ranges over 2 draws of the pairing: [-0.12, -0.10], [-1.02, -1.00]")
+    assert found.spread.startswith(
+        "95 % intervals, joined over the draws of the pairing, 2: [-0.12, -0.10], [-1.02, -1.00]"
+    )
 
 
 def test_one_draw_has_the_intervals_of_its_fit(tmp_path):
     found = judged("rate-by-alpha", only(RATES, "pairing == 'dyadic-0'")(ideal()), tmp_path)
-    assert found.verdict == REPRODUCED and found.spread.startswith("95 % intervals of one draw: ")
+    assert found.verdict == REPRODUCED and "the pairing, 1: " in found.spread
     assert "[with" not in found.measured

@@ -100,21 +100,23 @@ def rank_order(results: Path, limits: dict) -> Finding:
 
 
 def _slopes(results: Path) -> tuple[pd.DataFrame, str, str]:
-    """For each α the mean slope of the best error over the drawn pairings and its range; both in words, `same` too."""
+    """For each α the mean slope of the best error over the drawn pairings, and all that their 95 % intervals cover."""
     s = pd.read_csv(results / "rates_table/slopes.csv")
     s = s[s.estimator == "best"].sort_values("alpha")
     drawn, same = s[s.pairing != "same"], s[s.pairing == "same"]
     if drawn.empty:
         raise Untestable("no drawn pairing with three head sizes at r = ∞ in this profile")
-    draws, by_alpha = drawn.pairing.nunique(), drawn.groupby("alpha", as_index=False)
-    low, high = ("slope", "slope") if draws > 1 else ("low", "high")
-    found = by_alpha.agg(
-        predicted=("predicted", "mean"), slope=("slope", "mean"), low=(low, "min"), high=(high, "max"), n=("n", "sum")
+    found = drawn.groupby("alpha", as_index=False).agg(
+        predicted=("predicted", "mean"),
+        slope=("slope", "mean"),
+        low=("low", "min"),
+        high=("high", "max"),
+        n=("n", "sum"),
     )
     measured = ", ".join(f"{r.slope:.2f} (α = {r.alpha:g})" for r in found.itertuples())
     if len(same):
         measured += f" [with ψ_i = φ_i: {', '.join(f'{slope:.2f}' for slope in same.slope)}]"
-    spread = f"ranges over {draws} draws of the pairing: " if draws > 1 else "95 % intervals of one draw: "
+    spread = f"95 % intervals, joined over the draws of the pairing, {drawn.pairing.nunique()}: "
     return found, measured, spread + ", ".join(f"[{r.low:.2f}, {r.high:.2f}]" for r in found.itertuples())
 
 
