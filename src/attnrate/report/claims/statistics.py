@@ -1,0 +1,162 @@
+"""How an effect with replicates is judged: intervals, tests against a margin, the budget gate.
+
+A part of a claim has replicates of an effect δ (a log ratio of errors paired by seed, a difference, …), a margin Δ and
+a test:
+
+    equal   |δ| < Δ ("does not affect"): holds if the 90 % interval is inside ±Δ, fails if the interval is outside
+    above   δ > Δ ("falls", "is larger"): holds if the 95 % interval is above Δ, fails if it is below
+    below   δ < Δ: the mirror image
+
+A part fails at level 5 % / k, where k is the number of parts of its claim. A run that died has an infinite effect and
+stays in: intervals are then those of the median by order statistics, whose level is limited by the number of
+replicates (n = 5: 93.75 %). Fewer than three replicates decide nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy import stats
+
+FEWEST = 3  # replicates
+WEAKEST = 0.9  # least level of an interval that may decide
+MOST = 1000  # replicates that are still worth naming
+HOLDS, FAILS, OPEN = "holds", "fails", "undecided"
+
+
+@dataclass(frozen=True)
+class Interval:
+    centre: float  # the mean, or the median where a run died
+    low: float
+    high: float
+    level: float  # what is reached, which order statistics cannot choose freely
+
+
+def interval(values: Sequence[float], level: float) -> Interval:
+    """Student's interval of the mean; where a value is infinite, that of the median by order statistics."""
+    x = np.sort(np.asarray(values, float))
+    n = len(x)
+    if np.isnan(x).any() or n < 2:
+        return Interval(float(x[0]) if n == 1 else np.nan, -np.inf, np.inf, 0.0)
+    if np.isfinite(x).all():
+        half = stats.t.ppf((1 + level) / 2, n - 1) * x.std(ddof=1) / n**0.5
+        return Interval(float(x.mean()), float(x.mean() - half), float(x.mean() + half), level)
+    # The median lies between the j-th value from below and from above with probability 1 - 2 P(B ≤ j - 1).
+    levels = 1 - 2 * stats.binom.cdf(np.arange((n + 1) // 2), n, 0.5)
+    j = int(np.flatnonzero(levels >= level).max(initial=0))
+    middle = (x[(n - 1) // 2], x[n // 2])  # the mean of these is not defined where they are -∞ and ∞
+    centre = middle[0] if middle[0] == middle[1] else np.nan if np.isinf(middle).all() else sum(middle) / 2
+    return Interval(float(centre), float(x[j]), float(x[n - 1 - j]), float(levels[j]))
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the things that a claim joins, as it was measured."""
+
+    name: str
+    values: tuple[float, ...]  # a replicate each
+    test: str
+    margin: float
+    half: tuple[float, ...] | None = None  # the same replicates at half the steps; None: gate not run
+
+
+@dataclass(frozen=True)
+class Judged:
+    name: str
+    effect: float | None
+    interval: tuple[float | None, float | None]
+    level: float
+    test: str
+    margin: float
+    replicates: int
+    dead: int  # replicates that are infinite
+    outcome: str
+    converged: bool | None  # None: gate not run
+    needs: str  # what would decide it; empty where it is decided
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+def outcome(values: Sequence[float], test: str, margin: float, k: int = 1) -> tuple[str, Interval]:
+    """Whether a part holds, fails or is open, and the interval to show: the one that its test asks for."""
+    holding = interval(values, 0.9 if test == "equal" else 0.95)
+    failing = interval(values, 1 - 0.05 / k)
+    if len(values) < FEWEST:
+        return OPEN, holding
+    sure = [i.level >= WEAKEST for i in (holding, failing)]
+    inside = {
+        "equal": -margin < holding.low and holding.high < margin,
+        "above": holding.low > margin,
+        "below": holding.high < margin,
+    }[test]
+    outside = {
+        "equal": failing.low > margin or failing.high < -margin,
+        "above": failing.high < margin,
+        "below": failing.low > margin,
+    }[test]
+    return (HOLDS, holding) if inside and sure[0] else (FAILS, failing) if outside and sure[1] else (OPEN, holding)
+
+
+def needed(values: Sequence[float], test: str, margin: float) -> str:
+    """The number of replicates that would decide, if centre and spread stay as they are."""
+    n, x = len(values), np.asarray(values, float)
+    if n < FEWEST:
+        return f"{FEWEST} replicates or more; it has {n}"
+    if not np.isfinite(x).all():
+        return f"runs that do not get stuck ({int((~np.isfinite(x)).sum())} of {n} did), or many more of them"
+    centre, sd = x.mean(), x.std(ddof=1)
+    distance = abs(abs(centre) - margin) if test == "equal" else abs(centre - margin)
+    for m in range(FEWEST, MOST + 1):
+        if stats.t.ppf(0.975, m - 1) * sd / m**0.5 < distance:
+            return f"about {max(m, n + 1)} replicates, by the spread of these {n}"
+    return f"more than {MOST} replicates: the effect is at its margin"
+
+
+def judge_part(part: Part, k: int = 1) -> Judged:
+    found, shown = outcome(part.values, part.test, part.margin, k)
+    dead = int(np.isinf(part.values).sum())
+    converged, needs = None, "" if found != OPEN else needed(part.values, part.test, part.margin)
+    if part.half is not None and found != OPEN:
+        converged = gate(part, k) == found
+        if not converged:
+            found, needs = OPEN, "more steps: not converged, at half of them the verdict is another or on its way there"
+    finite = [v if np.isfinite(v) else None for v in (shown.centre, shown.low, shown.high)]
+    bounds = (finite[1], finite[2])
+    n = len(part.values)
+    return Judged(part.name, finite[0], bounds, shown.level, part.test, part.margin, n, dead, found, converged, needs)
+
+
+def gate(part: Part, k: int) -> str | None:
+    """The outcome at half the steps, if it is also that of a doubling which moves each replicate as far again."""
+    half, _ = outcome(part.half, part.test, part.margin, k)
+    full, before = np.asarray(part.values), np.asarray(part.half)
+    both = np.isfinite(full) & np.isfinite(before)
+    ahead = np.where(both, full + np.where(both, full - before, 0.0), full)  # a death has no size to extrapolate
+    further, _ = outcome(ahead, part.test, part.margin, k)
+    return half if half == further else None
+
+
+def judge_parts(parts: Sequence[Part]) -> list[Judged]:
+    return [judge_part(part, len(parts)) for part in parts]
+
+
+def worst(judged: Sequence[Judged]) -> Judged:
+    """The part that decides: a failed one before an open one, and of these the one farthest on the wrong side."""
+
+    def room(j: Judged) -> float:
+        if j.effect is None:
+            return -np.inf
+        return {"equal": j.margin - abs(j.effect), "above": j.effect - j.margin, "below": j.margin - j.effect}[j.test]
+
+    order = {FAILS: 0, OPEN: 1, HOLDS: 2}
+    return min(judged, key=lambda j: (order[j.outcome], room(j)))
+
+
+def ratios(values: Sequence[float], of: Sequence[float], dead=None, of_dead=None) -> tuple[float, ...]:
+    """log(value / of), pair by pair; a run that died counts as an infinite error."""
+    a, b = np.log(np.asarray(values, float)), np.log(np.asarray(of, float))
+    a = np.where(np.zeros(len(a), bool) if dead is None else dead, np.inf, a)
+    b = np.where(np.zeros(len(b), bool) if of_dead is None else of_dead, np.inf, b)
+    with np.errstate(invalid="ignore"):
+        return tuple(float(v) for v in a - b)
