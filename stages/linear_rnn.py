@@ -15,14 +15,16 @@ def main(p, to):
     stage.set_threads(p.threads)
     own, rows, histories, kernels, weights = p.linear.rnn, [], [], [], {}
     every = targets.load(stage.data("targets") / "linear.npz")
-    printed = [t for t in every if t.name in p.linear.cells.names]
-    runs = [
-        ("rnn", "population", False, every, own.steps),
-        ("rnn-bias", "population", True, every, own.steps),
-        ("rnn-bias", "samples", True, printed, own.sample_steps),
+    printed = list(dict.fromkeys([*p.linear.cells.names, *p.linear.mixing.bare]))  # the Transformer's targets too
+    others = [name for name in targets.NAMES if name not in printed]
+    judged, beside = targets.replicates(every, printed, own.seeds), targets.replicates(every, printed, own.seeds[:1])
+    rest = targets.replicates(every, others, own.seeds[:1])
+    runs = [  # every seed for what is judged, the first for what stands beside it
+        ("rnn", "population", False, [*beside, *rest], own.steps),
+        ("rnn-bias", "population", True, [*judged, *rest], own.steps),
+        ("rnn-bias", "samples", True, beside, own.sample_steps),
     ]
-    for name, recipe, bias, chosen, steps in runs:
-        cells = [(t, s) for t in chosen for s in own.seeds]
+    for name, recipe, bias, cells, steps in runs:
         aims, seeds = zip(*cells, strict=True)
         model, mse, history = train_rnn(aims, seeds, recipe=recipe, bias=bias, steps=steps, lr=own.lr, batch=own.batch)
         learned, _ = model.kernel_and_offset(len(every[0].matrix))

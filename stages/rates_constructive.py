@@ -5,7 +5,9 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import files, stage
-from attnrate.rates import constructive, pod
+from attnrate.rates import constructive, pod, theory
+
+WIDTH, POWERS = 32, (1, 5)  # m_FF = 32 m_h for the network, and also 32 m_h^5 for the bound
 
 
 def main(p, to):
@@ -20,6 +22,16 @@ def main(p, to):
         target = pod.of_rank(alpha, own.width_rank, targets[0].x)
         rows += [{"width": w, **constructive.errors(target, own.width_rank, n=n, width=w)} for w in own.widths]
     files.write_csv(to.results / "widths.csv", pd.DataFrame(rows))
+
+    rows = []  # section 4.3: both terms of (17) fall where m_FF grows fast enough with m_h
+    for target in (t for t in targets if t.rank == "inf" and t.alpha > 1):
+        for mh in (m for m in own.mh if m & (m - 1) == 0):
+            width = WIDTH * mh
+            found = constructive.errors(target, mh, n=n, width=width)
+            sizes = (target.sigma, target.frequencies, target.alpha, mh)
+            along = {f"bound_{k}": theory.bound(*sizes, WIDTH * mh**k, target.x.shape[1], "literal") for k in POWERS}
+            rows.append({"width": width, **found, **along})
+    files.write_csv(to.results / "joint.csv", pd.DataFrame(rows))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from attnrate.small.transformer import predict
 def main(p, to, recipe):
     stage.set_threads(p.threads)
     budget, own = p.rates.train, p.rates.recipes[recipe]
-    chosen = Group(p.rates.target | {"pairings": budget.pairings, "alphas": own.alphas})
+    chosen = Group(p.rates.target | {"pairings": own.pairings, "alphas": own.alphas})
     targets = pod.load_grid(stage.data("targets") / "pod", chosen)
     cells = [(t, mh, seed) for t in range(len(targets)) for mh in own.mh for seed in budget.seeds]
     model, history = train.fit(targets, cells, own, p.rates.model, budget, label=recipe)
@@ -23,6 +23,13 @@ def main(p, to, recipe):
     files.write_csv(to.results / "errors.csv", pd.DataFrame(keys).assign(mse=mse))
     curves = [pd.DataFrame({"step": history.index, **key, "mse": history[i].values}) for i, key in enumerate(keys)]
     files.write_csv(to.results / "history.csv", pd.concat(curves))
+    rows = [
+        key | {"k": k, "sigma": sigma, "learned": learned}
+        for key, (t, mh, _), values in zip(keys, cells, train.learned_spectrum(model), strict=True)
+        if targets[t].rank != "inf" and targets[t].rank <= mh
+        for k, (sigma, learned) in enumerate(zip(targets[t].sigma, values, strict=False), 1)
+    ]
+    files.write_csv(to.results / "spectrum.csv", pd.DataFrame(rows, columns=[*keys[0], "k", "sigma", "learned"]))
     files.write_weights(to.data / "weights.safetensors", model.state_dict())
 
 

@@ -1,5 +1,7 @@
 """BLEU and chrF of every model on the test set, of copying the source, and the first 20 translations.
 
+changed.csv has BLEU on the sentences that the altered order changes, with a paired bootstrap over them.
+
 unadapted is the original model on permuted sentences, before it has seen any.
 """
 
@@ -39,6 +41,17 @@ def main(p, to):
         for (variant, seed), hypotheses in found.items()
     ]
     files.write_csv(to.results / "bleu.csv", pd.DataFrame(rows).astype({"seed": "Int64"}))
+    changed = [i for i, n in enumerate(source.lengths) if n > tokens.MOVED]
+    rows = [
+        {"seed": seed, "against": control}
+        | bleu.compare(*([text[i] for i in changed] for text in (found[control, seed], altered, references)))
+        for (variant, seed), altered in found.items()
+        if variant == "permuted" and changed
+        for control in ("original", "continued")
+        if (control, seed) in found
+    ]
+    columns = ["seed", "against", "pairs", "control", "altered", "half_width_control", "half_width_altered", "p_value"]
+    files.write_csv(to.results / "changed.csv", pd.DataFrame(rows, columns=columns))
     shown = {variant: text for (variant, seed), text in found.items() if seed == seeds[0]}
     samples = [
         {"source": english[i], "reference": references[i], "hypotheses": {v: text[i] for v, text in shown.items()}}

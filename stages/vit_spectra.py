@@ -1,7 +1,8 @@
-"""Singular values of attention before the softmax, over test images, all layers and heads of every model, first seed.
+"""Singular values of attention before the softmax, over test images, all layers and heads of every model.
 
-values.csv and ranks.csv have the models of Figure 3, main_values.csv and main_ranks.csv the main model, of Figure 2;
-the folder of data has each image's values for the first head.
+values.csv and ranks.csv have the models of Figure 3, main_values.csv and main_ranks.csv the main model, of Figure 2,
+and beside it the same model untrained; each also `centred`: without what is constant in a row, as the softmax sees it.
+The folder of data has each image's values for the first head, of the first seed as it is.
 """
 
 import launcher  # noqa: F401
@@ -17,27 +18,38 @@ from attnrate.vit.view import View, load
 
 def main(p, to):
     stage.set_threads(p.threads)
-    main, sweep = p.vit.main, p.vit.sweep
-    cases = {
-        f"{reading}-{mh}": (reading, mh, sweep.start, f"vit_sweep/{reading}-{mh}/original_seed{min(sweep.seeds)}")
-        for reading in p.vit.grid.readings
-        for mh in p.vit.grid.mh
-    }
-    cases["main"] = ("qk", main.mh, main.start, f"vit_main/main_seed{min(main.seeds)}")
+    main, sweep, sizes = p.vit.main, p.vit.sweep, p.vit.model
+
+    def cases():  # (name, what stands in the table, what its inputs are made for, the model)
+        for name in p.vit.grid.models:
+            reading, mh = name.split("-")[0], int(name.split("-")[1])
+            for seed in sweep.seeds:
+                weights = stage.data(f"vit_sweep/{name}/original_seed{seed}.safetensors")
+                keys = {"reading": reading, "mh": mh, "seed": seed}
+                yield name, keys, sweep.start, model.load(weights, reading, mh, **sizes)
+        for seed in main.seeds:
+            keys = {"reading": "qk", "mh": main.mh, "seed": seed}
+            weights = stage.data(f"vit_main/main_seed{seed}.safetensors")
+            yield "main", keys | {"state": "trained"}, main.start, model.load(weights, "qk", main.mh, **sizes)
+            untrained = model.build("qk", main.mh, seed=seed, **sizes).eval()
+            yield "main", keys | {"state": "untrained"}, main.start, untrained
 
     images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: p.vit.spectra.images])
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    values, ranks = {}, {}
-    for name, (reading, mh, start, weights) in cases.items():
-        trained = model.load(stage.data(f"{weights}.safetensors"), reading, mh, **p.vit.model).to(device)
-        view = View(p.vit.model.image_size, start)
-        found = measure(trained, (view(part.to(device)) for part in images.split(64)), p.vit.spectra.normalisation)
-        keys = {"reading": reading, "mh": mh}
-        values[name], ranks[name] = (pd.DataFrame(keys, index=t.index).join(t) for t in (found.spectra, found.ranks))
-        files.write_npz(to.data / f"{name}.npz", found.violins)
-    for name, parts in (("values", values), ("ranks", ranks)):
-        files.write_csv(to.results / f"main_{name}.csv", parts.pop("main"))
-        joined = pd.concat(parts.values()).sort_values(["reading", "mh"], kind="stable")
+    tables = {"values": [], "ranks": [], "main_values": [], "main_ranks": []}
+    kept = set()
+    for name, keys, start, found in cases():
+        found, view, prefix = found.to(device), View(sizes.image_size, start), "main_" if name == "main" else ""
+        for centred in (False, True):
+            batches = (view(part.to(device)) for part in images.split(64))
+            seen = measure(found, batches, p.vit.spectra.normalisation, centred)
+            for what, table in (("values", seen.spectra), ("ranks", seen.ranks)):
+                tables[prefix + what].append(pd.DataFrame(keys | {"centred": centred}, index=table.index).join(table))
+            if name not in kept:
+                kept.add(name)
+                files.write_npz(to.data / f"{name}.npz", seen.violins)
+    for name, parts in tables.items():
+        joined = pd.concat(parts).sort_values(["reading", "mh", "seed"], kind="stable")
         files.write_csv(to.results / f"{name}.csv", joined)
 
 

@@ -7,8 +7,9 @@ from attnrate.vit import model
 from attnrate.vit.train import Run, train_all
 
 
-def main(p, to, reading, mh):
+def main(p, to, name):
     stage.set_threads(p.threads)
+    reading, mh = name.split("-")
     own, sizes = p.vit.sweep, p.vit.model
 
     def run(seed):

@@ -9,9 +9,15 @@ from attnrate.laws import vit
 
 
 def main(p, to):
-    sweep = [f"vit_sweep/{reading}-{mh}" for reading in p.vit.grid.readings for mh in p.vit.grid.mh]
-    folders = [*sweep, "vit_beside", "vit_main", "vit_permuted"]
+    models, beside, main = p.vit.grid.models, p.vit.beside, p.vit.main
+    folders = [*(f"vit_sweep/{name}" for name in models), "vit_beside", "vit_main", "vit_permuted"]
     runs = pd.concat(pd.read_csv(stage.results(folder) / "scores.csv") for folder in folders)
+    full = p.vit.model.width // p.vit.model.heads
+    same = runs[(runs.variant == vit.SWEEP) & (runs.reading == "qk") & (runs.mh == full)]
+    others = {name.split("-")[0] for name in models} - {"qk"}  # at this size every reading is one model
+    runs = pd.concat([runs, *(same.assign(reading=r) for r in sorted(others) if f"{r}-{full}" not in models)])
+    if (beside.recipe, beside.epochs, "scratch") == (main.recipe, main.epochs, main.start) and main.mh not in beside.mh:
+        runs = pd.concat([runs, runs[runs.variant == "main"].assign(variant=vit.BESIDE)])
     files.write_csv(to.results / "vit.csv", runs.sort_values(["reading", "mh", "variant", "seed"]))
     spectra = pd.read_csv(stage.results("vit_spectra") / "values.csv")
     files.write_json(to.results / "fits.json", vit.fits(pd.read_csv(to.results / "vit.csv"), spectra))

@@ -45,6 +45,7 @@ def row(target: LinearTarget) -> dict:
         "target": target.kernel,
         "alteration": target.alteration,
         "filter": target.filter,
+        "draw": target.draw,
         **{f"floor_{o}": floor(matrix, o).mse for o in OFFSETS},
         "variance": constant_predictor(matrix),
         "c_rnn": c_rnn(matrix),

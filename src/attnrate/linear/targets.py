@@ -11,9 +11,11 @@ mixing: the model sees z = x while y = H(θ * x), with a filter θ of length 5 (
   literal         (θ * x)(t) = Σ_j θ(j) x(t+j), as printed; zero beyond the end
   altered-kernel  M has the kernel ρ̃(s) = Σ_j θ(j) ρ(s+j) of eqs. (96) to (98), where (94) → (96) dropped future inputs
 
-Filters: `positive` is U[0, 1]^5 divided by its sum, `signed` is N(0, 1)^5.
+Filters: `positive` is U[0, 1]^5 divided by its sum, `signed` is N(0, 1)^5. Filters and the kernel of Table 3 are drawn
+several times: the draws are the replicates of what is measured on them.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +45,7 @@ class LinearTarget:
     filter: str  # "" where nothing is mixed
     rho: np.ndarray  # (τ,): the kernel of the original target
     matrix: np.ndarray  # (τ, τ): y = matrix z
+    draw: int = 0  # of its kernel and filter, from 0
 
     @property
     def name(self) -> str:
@@ -93,29 +96,38 @@ def alter(rho: np.ndarray, beyond: np.ndarray, alteration: str, theta: np.ndarra
     return toeplitz(rho) @ mixing_matrix(alteration, theta, tau)
 
 
-def make_all(tau: int, kernel_seed: int, filter_seed: int) -> list[LinearTarget]:
-    """Every reading of both tables."""
+def make_all(tau: int, kernel_seed: int, filter_seed: int, draws: int = 1) -> list[LinearTarget]:
+    """Every reading of both tables; what is random as often as `draws` says, from that seed on."""
     s = np.arange(tau + FILTER_LENGTH - 1)
-    uniform = np.random.default_rng(kernel_seed).random(tau)
-    kernels = {  # e^-s goes on beyond τ; the random kernel ends there
-        "exp": (2, np.exp(-s[:tau]), np.exp(-s[tau:])),
-        "uniform": (3, uniform, np.zeros(FILTER_LENGTH - 1)),
-    }
     targets = []
-    for kernel, (table, rho, beyond) in kernels.items():
-        for alteration, filter in ALTERATIONS:
-            theta = draw_filter(filter, filter_seed) if filter else None
-            targets.append(LinearTarget(table, kernel, alteration, filter, rho, alter(rho, beyond, alteration, theta)))
+    for kernel, (alteration, filter) in itertools.product(KERNELS, ALTERATIONS):
+        for draw in range(draws if kernel == "uniform" or filter else 1):
+            if kernel == "exp":  # e^-s goes on beyond τ; the random kernel ends there
+                table, rho, beyond = 2, np.exp(-s[:tau]), np.exp(-s[tau:])
+            else:
+                rng = np.random.default_rng(kernel_seed + draw)
+                table, rho, beyond = 3, rng.random(tau), np.zeros(FILTER_LENGTH - 1)
+            theta = draw_filter(filter, filter_seed + draw) if filter else None
+            matrix = alter(rho, beyond, alteration, theta)
+            targets.append(LinearTarget(table, kernel, alteration, filter, rho, matrix, draw))
     return targets
 
 
+def replicates(targets: list[LinearTarget], names: list[str], seeds: list[int]) -> list[tuple[LinearTarget, int]]:
+    """For each name and seed the target to train on: the i-th seed meets the i-th draw, where there are draws."""
+    drawn = {name: [t for t in targets if t.name == name] for name in names}
+    return [(own[i if len(own) > 1 else 0], seed) for own in drawn.values() for i, seed in enumerate(seeds)]
+
+
+KEYS = ("table", "kernel", "alteration", "filter", "rho", "matrix", "draw")
+
+
 def save(path, targets: list[LinearTarget]) -> None:
-    keys = ("table", "kernel", "alteration", "filter", "rho", "matrix")
-    files.write_npz(path, {k: np.stack([np.asarray(getattr(t, k)) for t in targets]) for k in keys})
+    files.write_npz(path, {k: np.stack([np.asarray(getattr(t, k)) for t in targets]) for k in KEYS})
 
 
 def load(path) -> list[LinearTarget]:
     z = files.read_npz(path)
     with files.reading(path):
-        rows = zip(*(z[k] for k in ("table", "kernel", "alteration", "filter", "rho", "matrix")), strict=True)
-        return [LinearTarget(int(t), str(k), str(a), str(f), r, m) for t, k, a, f, r, m in rows]
+        rows = zip(*(z[k] for k in KEYS), strict=True)
+        return [LinearTarget(int(t), str(k), str(a), str(f), r, m, int(d)) for t, k, a, f, r, m, d in rows]

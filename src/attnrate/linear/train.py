@@ -1,5 +1,7 @@
 """Training RNNs and Transformers on the linear targets of section 6, each set as one stack."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import torch
@@ -12,6 +14,8 @@ from attnrate.small.loop import train
 from attnrate.small.rnn import LinearRNN
 from attnrate.small.streams import Streams
 from attnrate.small.transformer import Transformer
+
+STUCK = 0.9  # of the variance of y: a run with more has learned nothing, or a constant
 
 
 def stacked(targets: list[LinearTarget]) -> Tensor:  # (M, τ, τ)
@@ -70,12 +74,20 @@ class Filtered(nn.Module):
 
 
 def train_transformer(
-    targets: list[LinearTarget], seeds: list[int], mh: int, name: str, recipe: Group, model: Group, budget: Group
+    targets: list[LinearTarget],
+    seeds: list[int],
+    mh: int,
+    name: str,
+    recipe: Group,
+    model: Group,
+    budget: Group,
+    halfway: Callable[[nn.Module], None] | None = None,
 ) -> tuple[nn.Module, pd.DataFrame]:
     """The Transformer of eq. (5) with position encoding, model i on targets[i], by the recipe of that name.
 
-    `centred`: outputs centred and scaled, W_Q and W_K `gain` times PyTorch's, Muon, cosine schedule;
-    `learned-filter`: the same behind a learned filter. `plain`: PyTorch's defaults.
+    `plain`: PyTorch's defaults. Any other: outputs centred and scaled, W_Q and W_K `gain` times PyTorch's, Muon, a
+    constant rate that decays to zero; `learned-filter` has a learned filter in front. `halfway` gets what half the
+    steps would have given.
     """
     matrices, tau = stacked(targets), len(targets[0].matrix)
     inner = Transformer([mh] * len(seeds), seeds, positions=(tau, model.n), **model)
@@ -94,7 +106,10 @@ def train_transformer(
         error = stack(x[..., None])[..., 0] - x @ matrices.mT  # (M, B, τ)
         return (error / inner.scale[..., 0]).square().mean((1, 2))
 
-    how = {"schedule": "constant"} if name == "plain" else {"muon": recipe.muon, "warmup": recipe.warmup}
+    how = {"schedule": "constant"}
+    if name != "plain":
+        how = {"schedule": "trunk", "muon": recipe.muon, "warmup": recipe.warmup, "streams": streams}
+        how["halfway"] = halfway and (lambda: halfway(stack))
     history = train(stack, loss, steps=budget.steps, lr=recipe.lr, label=f"Transformer, {name}", **how)
     return stack, history * inner.scale.flatten().square().numpy()
 
@@ -108,8 +123,11 @@ def fresh_mse(model: nn.Module, targets: list[LinearTarget], size: int, seed: in
     return (torch.stack(squares).sum(0) / (size * tau)).numpy()
 
 
-def result_row(target: LinearTarget, model: str, recipe: str, seed: int, mse: float, *, mh=None, floor=None) -> dict:
-    """A row of errors.csv; dead: no better than 0.9 of the best constant."""
+def result_row(
+    target: LinearTarget, model: str, recipe: str, seed: int, mse: float, *, mh=None, floor=None, half=None
+) -> dict:
+    """A row of errors.csv; dead: no better than STUCK of the best constant, whose error is the variance of y."""
+    variance = constant_predictor(target.matrix)
     return {
         "table": target.table,
         "target": target.kernel,
@@ -117,11 +135,14 @@ def result_row(target: LinearTarget, model: str, recipe: str, seed: int, mse: fl
         "filter": target.filter,
         "model": model,
         "recipe": recipe,
+        "draw": target.draw,
         "mh": mh,
         "seed": seed,
         "mse": mse,
         "floor": floor,
-        "dead": bool(mse > 0.9 * constant_predictor(target.matrix)),
+        "dead": bool(mse > STUCK * variance),
+        "mse_half": half,  # at half the steps
+        "variance": variance,
     }
 
 
@@ -130,3 +151,17 @@ def curves(history: pd.DataFrame, cells: list[tuple[LinearTarget, int]], model: 
     steps = {"step": history.index}
     keys = [{"target": t.name, "model": model, "recipe": recipe, "seed": seed} for t, seed in cells]
     return [pd.DataFrame({**steps, **key, "mse": history[i].values}) for i, key in enumerate(keys)]
+
+
+def run_transformer(
+    cells: list[tuple[LinearTarget, int]], mh: int, name: str, recipe: Group, model: Group, budget: Group, test: Group
+) -> tuple[pd.DataFrame, pd.DataFrame, nn.Module]:
+    """Rows of errors.csv for cells (target, seed), their history, and the stack."""
+    aims, seeds = zip(*cells, strict=True)
+    half = {}
+    halfway = (lambda stack: half.update(mse=fresh_mse(stack, aims, **test))) if budget.gate else None
+    stack, history = train_transformer(aims, seeds, mh, name, recipe, model, budget, halfway)
+    mse = fresh_mse(stack, aims, **test)
+    at_half = half.get("mse", [None] * len(cells))
+    rows = [result_row(t, "transformer", name, s, mse[i], mh=mh, half=at_half[i]) for i, (t, s) in enumerate(cells)]
+    return pd.DataFrame(rows), pd.concat(curves(history, cells, "transformer", name)), stack

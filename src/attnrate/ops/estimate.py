@@ -76,7 +76,7 @@ def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
     p = paper.vit
     batch, full = p.train.batch // p.train.accumulate, p.images.train * p.train.epochs
     tuned, spectra = p.images.train * p.tune.epochs, p.spectra.images
-    sweep = [vit_cost(p.model, r, mh) for r in p.grid.readings for mh in p.grid.mh]
+    sweep = [vit_cost(p.model, r, mh) for r, mh in p.grid.split()]
     models, memory = len(sweep) * len(p.sweep.seeds), max(c.gigabytes(batch) for c in sweep)
     hours = sum(c.hours(full) for c in sweep) * len(p.sweep.seeds)
     yield "vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory
@@ -111,8 +111,9 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
 
     def rates(p: Params) -> int:
         own = p.rates.train
-        work = sum(r.steps * r.batch * len(r.alphas) * len(r.mh) for _, r in p.rates.recipes)
-        return work * len(own.pairings) * len(own.seeds)
+        recipes = (r for _, r in p.rates.recipes)
+        work = sum(r.steps * r.batch * len(r.pairings) * len(r.alphas) * len(r.mh) for r in recipes)
+        return work * len(own.seeds)
 
     def free_kernel(p: Params) -> int:
         own = p.rates.free_kernel

@@ -2,7 +2,8 @@
 
 import math
 
-SCHEDULES = ("constant", "cosine", "one-cycle", "linear", "inverse-sqrt")
+SCHEDULES = ("constant", "cosine", "one-cycle", "linear", "inverse-sqrt", "trunk")
+DECAY = 0.5  # share of the steps at the end of a trunk, over which its constant rate falls to zero
 
 
 def factor(schedule: str, step: int, steps: int, warmup: int) -> float:
@@ -18,4 +19,11 @@ def factor(schedule: str, step: int, steps: int, warmup: int) -> float:
         return 1 - done
     if schedule == "inverse-sqrt":  # Vaswani et al. (2017), eq. 3
         return math.sqrt(max(1, warmup) / (step + 1))
+    if schedule == "trunk":
+        return min(1.0, (steps - step) / (DECAY * steps))
     return 1.0
+
+
+def branch(steps: int) -> int:
+    """The step of a trunk at which a training of half as many steps leaves it: where its own rate begins to fall."""
+    return int((1 - DECAY) * (steps // 2))

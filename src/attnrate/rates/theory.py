@@ -42,6 +42,16 @@ def c2(mh: int, frequencies: np.ndarray) -> float:
 READINGS = ("literal", "constants", "root")
 
 
+def first_term(sigma: np.ndarray, alpha: float, mh: int, tau: int, reading: str) -> float:
+    """That of (17), what remains of it for m_FF → ∞."""
+    first = c1(sigma, alpha) / mh ** (2 * alpha - 1)
+    if reading != "literal":
+        first *= c1(sigma, alpha) / (2 * alpha - 1)
+    if reading == "root":
+        first = math.sqrt(first)
+    return tau**2 * c0(corrected=reading != "literal") * first
+
+
 def bound(
     sigma: np.ndarray, frequencies: np.ndarray, alpha: float, mh: int, width: int, tau: int, reading: str
 ) -> float:
@@ -50,10 +60,5 @@ def bound(
     literal: as printed. constants: the maximum in (15), and C_1² / (2α - 1) for the tail sum where (52) has C_1.
     root: also the square root of the tail sum, since (46) to (50) bound an L1 error and Cauchy-Schwarz leaves one.
     """
-    first = c1(sigma, alpha) / mh ** (2 * alpha - 1)
-    if reading != "literal":
-        first *= c1(sigma, alpha) / (2 * alpha - 1)
-    if reading == "root":
-        first = math.sqrt(first)
     second = c2(mh, frequencies) * mh ** (BETA + 1) / width**BETA
-    return tau**2 * c0(corrected=reading != "literal") * (first + second)
+    return first_term(sigma, alpha, mh, tau, reading) + tau**2 * c0(corrected=reading != "literal") * second

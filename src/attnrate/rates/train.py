@@ -90,3 +90,15 @@ def fit(
         label=label,
     )
     return stack, history * stack.scale.flatten().square().numpy()
+
+
+@torch.no_grad()
+def learned_spectrum(stack: Transformer, points: int = 256) -> np.ndarray:
+    """Singular values of each model's ρ̂(u, v) on L²[0, 1], by the midpoint rule: (M, points).
+
+    The softmax ignores what is constant in v, so that is taken out first; the φ_i have no such part.
+    """
+    x = (torch.arange(points) + 0.5) / points
+    h = stack.f(x.view(1, -1, 1).expand(len(stack.mh), -1, -1)).double()  # (M, points, n)
+    q, k = (h @ w.double().mT for w in (stack.W_Q, stack.W_K))
+    return (torch.linalg.svdvals(q @ (k - k.mean(1, keepdim=True)).mT) / points).numpy()

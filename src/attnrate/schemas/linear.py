@@ -5,21 +5,23 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from attnrate.linear.targets import NAMES
-from attnrate.schemas.check import Count, Muon, Positive, Rate, Section, Seed, Seeds, unique
+from attnrate.schemas.check import Count, Head, Muon, Positive, Rate, Section, Seed, Seeds, unique
 
 
 class Target(Section):
     tau: Annotated[Count, Field(ge=21, le=256)] = Field(
         description="sequence length τ; the orderings move 10 at each end"
     )
-    kernel_seed: Seed = Field(description="seed of the kernel ρ ~ U[0, 1] of Table 3")
-    filter_seed: Seed = Field(description="seed of the mixing filters θ")
+    kernel_seed: Seed = Field(description="seed of the first kernel ρ ~ U[0, 1] of Table 3")
+    filter_seed: Seed = Field(description="seed of the first mixing filters θ")
+    draws: Annotated[Count, Field(le=100)] = Field(description="draws of kernels and filters, each a replicate")
+
+
+Names = Annotated[list[str], Field(min_length=1), AfterValidator(unique)]
 
 
 class Cells(Section):
-    names: Annotated[list[str], Field(min_length=1), AfterValidator(unique)] = Field(
-        description="targets of the Transformer, kernel/alteration/filter"
-    )
+    names: Names = Field(description="targets of the Transformer, kernel/alteration/filter")
     seeds: Seeds = Field(description="seeds of the Transformer")
 
 
@@ -41,6 +43,15 @@ class Model(Section):
 class Train(Section):
     steps: Count = Field(description="steps of the Transformer")
     batch: Count = Field(description="sequences in a batch")
+    gate: bool = Field(description="also measure what half the steps give, for a fifth more time")
+
+
+class Mixing(Section):
+    mh: Head = Field(description="head size m_h of the Transformer on mixed targets")
+    seeds: Seeds = Field(description="seeds of the Transformer, a filter each")
+    bare: Names = Field(description="targets of the Transformer as it is")
+    filtered: Names = Field(description="targets of the Transformer with a learned filter in front")
+    train: Train
 
 
 class Plain(Section):
@@ -57,7 +68,6 @@ class Centred(Section):
 class Recipes(Section):
     centred: Centred
     plain: Plain
-    learned_filter: Centred = Field(alias="learned-filter")
 
 
 class Eval(Section):
@@ -71,21 +81,31 @@ class Linear(Section):
     rnn: Rnn
     model: Model
     train: Train
+    mixing: Mixing
     recipes: Recipes
     eval: Eval
 
     @model_validator(mode="after")
     def _known(self):
-        cells = self.cells.names
-        for cell in cells:
-            if cell not in NAMES:
-                raise ValueError(f"linear.cells.names has {cell!r}; known are {', '.join(NAMES)}")
-        if "exp/original" not in cells or not any(c.count("/") == 2 for c in cells):
-            raise ValueError("linear.cells.names should have exp/original and at least one mixed target")
-        for name, recipe in (("centred", self.recipes.centred), ("learned-filter", self.recipes.learned_filter)):
-            if recipe.warmup >= self.train.steps:
+        lists = {"cells.names": self.cells.names, "mixing.bare": self.mixing.bare}
+        lists["mixing.filtered"] = self.mixing.filtered
+        for where, names in lists.items():
+            for name in names:
+                if name not in NAMES:
+                    raise ValueError(f"linear.{where} has {name!r}; known are {', '.join(NAMES)}")
+            if "exp/original" not in names:
+                raise ValueError(f"linear.{where} should have exp/original, which the others are compared with")
+        draws = self.target.draws
+        for where, seeds in (("cells", self.cells), ("rnn", self.rnn), ("mixing", self.mixing)):
+            if len(seeds.seeds) > draws:
                 raise ValueError(
-                    f"linear.recipes.{name}.warmup = {recipe.warmup} should be less than "
-                    f"linear.train.steps = {self.train.steps}"
+                    f"linear.{where}.seeds has {len(seeds.seeds)} seeds, but linear.target.draws = {draws} leaves "
+                    "some without a kernel and a filter"
+                )
+        for where, train in (("linear.train", self.train), ("linear.mixing.train", self.mixing.train)):
+            if self.recipes.centred.warmup >= train.steps:
+                raise ValueError(
+                    f"linear.recipes.centred.warmup = {self.recipes.centred.warmup} should be less than "
+                    f"{where}.steps = {train.steps}"
                 )
         return self

@@ -14,6 +14,12 @@ def _pairing(value: str) -> str:
     return value
 
 
+def _rising(values: list[int]) -> list[int]:
+    if values != sorted(set(values)):
+        raise ValueError("should rise")
+    return values
+
+
 def _block_end(m: int) -> int:
     """The last number of the dyadic block {1}, {2, 3}, {4 … 7}, … that holds m."""
     return 2 ** m.bit_length() - 1
@@ -59,14 +65,28 @@ class FreeKernel(Section):
     modes: Annotated[Count, Field(le=256)] = Field(description="highest frequency in the free kernel")
 
 
+class Exact(Section):
+    pairing_seed: Seed = Field(description="seed of the first draw of the pairing")
+    draws: Annotated[Count, Field(le=1000)] = Field(description="draws of the pairing, each a replicate")
+    mh: Annotated[list[Annotated[Count, Field(le=4096)]], Field(min_length=1), AfterValidator(_rising)] = Field(
+        description="head sizes of the POD truncation at r = ∞"
+    )
+    terms: Annotated[Count, Field(ge=2, le=65536)] = Field(description="number of terms R that stands for r = ∞")
+    size: Count = Field(description="sequences that its error is measured on")
+    taus: Annotated[list[Annotated[Count, Field(ge=2, le=1024)]], Field(min_length=1), AfterValidator(unique)] = Field(
+        description="lengths τ of the inputs of sampled matrices"
+    )
+    inputs: Count = Field(description="inputs that a sampled spectrum is averaged over")
+
+
 class Train(Section):
-    pairings: Pairings = Field(description="pairings of the paper and trained estimators")
     seeds: Seeds = Field(description="seeds of the paper and trained estimators")
     points: Count = Field(description="uniform points of a step, of which each sequence takes τ different ones")
     queries: Count = Field(description="outputs t of each sequence that enter the loss")
 
 
 class Recipe(Section):
+    pairings: Pairings = Field(description="pairings it is trained on")
     alphas: Alphas = Field(description="decay exponents it is trained on")
     mh: Heads = Field(description="head sizes it is trained with")
     steps: Annotated[Count, Field(le=10**7)] = Field(description="training steps")
@@ -88,6 +108,7 @@ class Rates(Section):
     model: Model
     constructive: Constructive
     free_kernel: FreeKernel
+    exact: Exact
     train: Train
     recipes: Recipes
 
@@ -100,10 +121,8 @@ class Rates(Section):
             raise ValueError(
                 f"rates.target.ranks up to {max(finite)} should be at most rates.target.terms = {target.terms}"
             )
-        if not set(train.pairings) <= set(target.pairings):
-            raise ValueError(
-                f"rates.train.pairings = {train.pairings} should be among rates.target.pairings = {target.pairings}"
-            )
+        if max(self.exact.mh) >= self.exact.terms:
+            raise ValueError(f"rates.exact.mh should be less than rates.exact.terms = {self.exact.terms}")
         same, largest = target.pairings == ["same"], max(built.mh)
         # Frequencies beyond m_h: as many as the block of m_h has, and at most one for each ψ of that block.
         beyond = 0 if same else min(largest - _block_end(largest) // 2, _block_end(largest) - largest)
@@ -137,6 +156,11 @@ class Rates(Section):
                 raise ValueError(
                     f"rates.recipes.{name}.alphas = {recipe.alphas} should be among rates.target.alphas = "
                     f"{target.alphas}"
+                )
+            if not set(recipe.pairings) <= set(target.pairings):
+                raise ValueError(
+                    f"rates.recipes.{name}.pairings = {recipe.pairings} should be among rates.target.pairings = "
+                    f"{target.pairings}"
                 )
             if recipe.warmup >= recipe.steps:
                 raise ValueError(

@@ -39,11 +39,20 @@ class Data(Section):
     folder: Folder = Field(description="a copy of CIFAR10 on this machine; null downloads it")
 
 
+def _model(value: str) -> str:
+    if not re.fullmatch(r"(qk|head|width)-([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-6])", value):
+        raise ValueError("should be qk, head or width, a hyphen and a head size from 1 to 256, such as qk-8")
+    return value
+
+
 class Grid(Section):
-    readings: Annotated[list[Literal["qk", "head", "width"]], Field(min_length=1), AfterValidator(unique)] = Field(
-        description="readings of m_h in the sweep"
+    models: Annotated[list[Annotated[str, AfterValidator(_model)]], Field(min_length=1), AfterValidator(unique)] = (
+        Field(description="models of Figure 3: a reading of m_h and a head size, such as qk-8")
     )
-    mh: Heads = Field(description="head sizes of Figure 3, beside the main model's")
+
+    def split(self) -> list[tuple[str, int]]:
+        """(reading, m_h) of each model."""
+        return [(reading, int(mh)) for reading, mh in (name.split("-") for name in self.models)]
 
 
 RecipeName = Literal["adamw", "muon"]
@@ -59,6 +68,7 @@ class Beside(Section):
     mh: Heads = Field(description="head sizes that are trained by another recipe too, in the qk reading")
     seeds: Seeds = Field(description="their seeds")
     recipe: RecipeName = Field(description="their recipe")
+    epochs: Count = Field(description="their passes over the training images")
 
 
 class Main(Section):
@@ -156,13 +166,15 @@ class Vit(Section):
         if m.width % m.heads:
             raise ValueError(f"vit.model.heads = {m.heads} should divide vit.model.width = {m.width}")
         full = m.width // m.heads
-        if max(*grid.mh, *self.beside.mh, self.main.mh) > full:
+        sizes = {reading: [mh for r, mh in grid.split() if r == reading] for reading, _ in grid.split()}
+        if max(*(max(v) for v in sizes.values()), *self.beside.mh, self.main.mh) > full:
             raise ValueError(
-                f"vit.grid.mh, vit.beside.mh and vit.main.mh should be at most vit.model.width / heads = {full}"
+                "the sizes in vit.grid.models, vit.beside.mh and vit.main.mh should be at most "
+                f"vit.model.width / heads = {full}"
             )
-        if "qk" not in grid.readings:
-            raise ValueError("vit.grid.readings should name qk, the reading of m_h that the theory has")
-        narrowest = m.heads * min(grid.mh) if "width" in grid.readings else m.width
+        if "qk" not in sizes:
+            raise ValueError("vit.grid.models should name qk, the reading of m_h that the theory has")
+        narrowest = m.heads * min(sizes["width"]) if "width" in sizes else m.width
         if int(narrowest * m.mlp_ratio) < 1:
             raise ValueError(f"vit.model.mlp_ratio = {m.mlp_ratio} leaves no unit beside a width of {narrowest}")
         images = min(self.images.train, TOY_IMAGES) if self.data.name == "toy" else self.images.train
@@ -173,9 +185,9 @@ class Vit(Section):
             )
         if train.accumulate > train.batch:
             raise ValueError(f"vit.train.accumulate = {train.accumulate} should be at most its batch = {train.batch}")
-        if start != "scratch" and grid.readings != ["qk"]:
+        if start != "scratch" and set(sizes) != {"qk"}:
             raise ValueError(
-                "vit.sweep.start should be scratch unless vit.grid.readings is qk alone: only its heads can be cut"
+                "vit.sweep.start should be scratch unless vit.grid.models are of qk alone: only its heads can be cut"
             )
         if m.pool != "token" and {start, self.main.start} != {"scratch"}:
             raise ValueError("vit.model.pool should be token where vit.sweep.start or vit.main.start is a timm model")

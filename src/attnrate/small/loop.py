@@ -14,7 +14,8 @@ from tqdm import trange
 
 from attnrate.core.errors import UserError
 from attnrate.optim.muon import Muon, spectral
-from attnrate.optim.schedules import factor
+from attnrate.optim.schedules import branch, factor
+from attnrate.small.streams import Streams
 
 NS_STEPS = 4  # as good as five in the same time, and less than a third of a step
 
@@ -45,23 +46,45 @@ def train(
     schedule: str = "cosine",
     history: int = 50,
     label: str = "train",
+    halfway: Callable[[], None] | None = None,
+    streams: Streams | None = None,
 ) -> pd.DataFrame:
     """Adam or Muon on Σ_m batch_loss(step)[m]; returns the mean loss (history rows, one column a model).
 
-    batch_loss draws a fresh batch and gives the loss of each of the M models, shape (M,).
+    batch_loss draws a fresh batch and gives the loss of each of the M models, shape (M,). `halfway`, for the schedule
+    `trunk`, is called when the model is what half the steps would have made of it, with their own decay to zero; then
+    the training goes on as if it had not been, and `streams`, where batch_loss draws from, go back too.
     """
     optimiser = make_optimiser(model, lr, muon)
     peaks = [group["lr"] for group in optimiser.param_groups]
     every = max(1, steps // history)
     rows, window = {}, []
-    for step in trange(steps, desc=label, disable=not sys.stderr.isatty(), mininterval=0.5):
+
+    def advance(step: int, of: int) -> Tensor:
         for group, peak in zip(optimiser.param_groups, peaks, strict=True):
-            group["lr"] = peak * factor(schedule, step, steps, warmup)
+            group["lr"] = peak * factor(schedule, step, of, warmup)
         losses = batch_loss(step)
         optimiser.zero_grad()
         losses.sum().backward()
         optimiser.step()
-        window.append(losses.detach())
+        return losses.detach()
+
+    def half_budget() -> None:
+        tensors = [*model.state_dict().values()]
+        tensors += [v for state in optimiser.state.values() for v in state.values() if torch.is_tensor(v)]
+        kept, drawn = [t.clone() for t in tensors], streams.state()
+        for step in range(branch(steps), steps // 2):
+            advance(step, steps // 2)
+        halfway()
+        with torch.no_grad():
+            for tensor, old in zip(tensors, kept, strict=True):
+                tensor.copy_(old)
+        streams.restore(drawn)
+
+    for step in trange(steps, desc=label, disable=not sys.stderr.isatty(), mininterval=0.5):
+        if halfway and step == branch(steps):
+            half_budget()
+        window.append(advance(step, steps))
         if (step + 1) % every == 0 or step + 1 == steps:
             mean = torch.stack(window).mean(0)
             if not mean.isfinite().all():

@@ -22,3 +22,10 @@ class Streams:
 
     def rand(self, *shape: int) -> Tensor:  # (streams, *shape), uniform on [0, 1]
         return torch.stack([torch.rand(shape, generator=g) for g in self.generators])
+
+    def state(self) -> list[Tensor]:
+        return [g.get_state() for g in self.generators]
+
+    def restore(self, state: list[Tensor]) -> None:
+        for g, s in zip(self.generators, state, strict=True):
+            g.set_state(s)

@@ -61,9 +61,15 @@ class Rows:
 
 @torch.no_grad()
 def measure(
-    model: nn.Module, batches: Iterable[Mapping[str, Tensor] | Tensor], normalisation: str = "none"
+    model: nn.Module,
+    batches: Iterable[Mapping[str, Tensor] | Tensor],
+    normalisation: str = "none",
+    centred: bool = False,
 ) -> Measured:
-    """Each batch is what the model's forward takes, without padding; of each input two heads' values are kept."""
+    """Each batch is what the model's forward takes, without padding; of each input two heads' values are kept.
+
+    centred: without what is constant in a row of q kᵀ, which the softmax ignores: keys minus their mean.
+    """
     found: list[dict[int, Spectra]] = []  # for each layer by number of values, which short inputs have fewer of
     kept: list[Rows] = []  # the first head's values; of the first layer and of the last so far
 
@@ -72,6 +78,8 @@ def measure(
             found.append({})
             kept[1:] = []
             kept.append(Rows())
+        if centred:
+            k = k - k.mean(-2, keepdim=True)
         spectra = found[layer].setdefault(min(q.shape[-2:]), Spectra(normalisation))
         values = spectra.add(q, k)[:, 0]
         if layer in (0, len(found) - 1):

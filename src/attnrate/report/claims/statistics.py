@@ -14,6 +14,7 @@ replicates (n = 5: 93.75 %). Fewer than three replicates decide nothing.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 
 import numpy as np
 from scipy import stats
@@ -32,6 +33,18 @@ class Interval:
     level: float  # what is reached, which order statistics cannot choose freely
 
 
+@cache
+def student(level: float, n: int) -> float:
+    """Half the width of the interval of a mean of n values whose standard deviation is 1."""
+    return float(stats.t.ppf((1 + level) / 2, n - 1)) / n**0.5
+
+
+@cache
+def median_levels(n: int) -> np.ndarray:
+    """The median lies between the j-th value from below and from above with probability 1 - 2 P(B ≤ j - 1)."""
+    return 1 - 2 * stats.binom.cdf(np.arange((n + 1) // 2), n, 0.5)
+
+
 def interval(values: Sequence[float], level: float) -> Interval:
     """Student's interval of the mean; where a value is infinite, that of the median by order statistics."""
     x = np.sort(np.asarray(values, float))
@@ -39,10 +52,9 @@ def interval(values: Sequence[float], level: float) -> Interval:
     if np.isnan(x).any() or n < 2:
         return Interval(float(x[0]) if n == 1 else np.nan, -np.inf, np.inf, 0.0)
     if np.isfinite(x).all():
-        half = stats.t.ppf((1 + level) / 2, n - 1) * x.std(ddof=1) / n**0.5
+        half = student(level, n) * x.std(ddof=1)
         return Interval(float(x.mean()), float(x.mean() - half), float(x.mean() + half), level)
-    # The median lies between the j-th value from below and from above with probability 1 - 2 P(B ≤ j - 1).
-    levels = 1 - 2 * stats.binom.cdf(np.arange((n + 1) // 2), n, 0.5)
+    levels = median_levels(n)
     j = int(np.flatnonzero(levels >= level).max(initial=0))
     middle = (x[(n - 1) // 2], x[n // 2])  # the mean of these is not defined where they are -∞ and ∞
     centre = middle[0] if middle[0] == middle[1] else np.nan if np.isinf(middle).all() else sum(middle) / 2
@@ -98,8 +110,8 @@ def outcome(values: Sequence[float], test: str, margin: float, k: int = 1) -> tu
     return (HOLDS, holding) if inside and sure[0] else (FAILS, failing) if outside and sure[1] else (OPEN, holding)
 
 
-def needed(values: Sequence[float], test: str, margin: float) -> str:
-    """The number of replicates that would decide, if centre and spread stay as they are."""
+def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str:
+    """The number of replicates that would decide at least every other time, if centre and spread are the true ones."""
     n, x = len(values), np.asarray(values, float)
     if n < FEWEST:
         return f"{FEWEST} replicates or more; it has {n}"
@@ -107,8 +119,10 @@ def needed(values: Sequence[float], test: str, margin: float) -> str:
         return f"runs that do not get stuck ({int((~np.isfinite(x)).sum())} of {n} did), or many more of them"
     centre, sd = x.mean(), x.std(ddof=1)
     distance = abs(abs(centre) - margin) if test == "equal" else abs(centre - margin)
+    wrong = {"equal": abs(centre) > margin, "above": centre < margin, "below": centre > margin}[test]
+    level = 1 - 0.05 / k if wrong else 0.98 if test == "equal" else 0.95  # 0.98: a mean inside ±Δ strays to two sides
     for m in range(FEWEST, MOST + 1):
-        if stats.t.ppf(0.975, m - 1) * sd / m**0.5 < distance:
+        if student(level, m) * sd < distance:
             return f"about {max(m, n + 1)} replicates, by the spread of these {n}"
     return f"more than {MOST} replicates: the effect is at its margin"
 
@@ -116,7 +130,7 @@ def needed(values: Sequence[float], test: str, margin: float) -> str:
 def judge_part(part: Part, k: int = 1) -> Judged:
     found, shown = outcome(part.values, part.test, part.margin, k)
     dead = int(np.isinf(part.values).sum())
-    converged, needs = None, "" if found != OPEN else needed(part.values, part.test, part.margin)
+    converged, needs = None, "" if found != OPEN else needed(part.values, part.test, part.margin, k)
     if part.half is not None and found != OPEN:
         converged = gate(part, k) == found
         if not converged:
@@ -132,7 +146,7 @@ def gate(part: Part, k: int) -> str | None:
     half, _ = outcome(part.half, part.test, part.margin, k)
     full, before = np.asarray(part.values), np.asarray(part.half)
     both = np.isfinite(full) & np.isfinite(before)
-    ahead = np.where(both, full + np.where(both, full - before, 0.0), full)  # a death has no size to extrapolate
+    ahead = full + np.subtract(full, before, out=np.zeros(len(full)), where=both)  # a death has no size to extrapolate
     further, _ = outcome(ahead, part.test, part.margin, k)
     return half if half == further else None
 
@@ -146,7 +160,7 @@ def worst(judged: Sequence[Judged]) -> Judged:
 
     def room(j: Judged) -> float:
         if j.effect is None:
-            return -np.inf
+            return np.inf if j.outcome == HOLDS else -np.inf  # it holds: infinitely far on the right side
         return {"equal": j.margin - abs(j.effect), "above": j.effect - j.margin, "below": j.margin - j.effect}[j.test]
 
     order = {FAILS: 0, OPEN: 1, HOLDS: 2}
