@@ -16,7 +16,7 @@ def main(p, to):
 
     images = stage.data("vit_images") / "images.npz"
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train}
-    recipe = p.vit.recipes[own.recipe] | {"epochs": own.epochs}
+    recipe = p.vit.recipes[p.vit.beside.recipe] | {"epochs": own.epochs}
     runs = [run(mh, seed) for mh in own.mh for seed in own.seeds]
     train_all(runs, to, images, [], recipe=recipe, **groups)
 
