@@ -7,7 +7,7 @@ import pandas as pd
 from attnrate.core import files, stage
 from attnrate.rates import constructive, pod, theory
 
-WIDTH, POWERS = 32, (1, 5)  # m_FF = 32 m_h for the network, and also 32 m_h^5 for the bound
+WIDTH, POWERS = 32, (1, 2, 5)  # m_FF = 32 m_h for the network, and also 32 m_h² and 32 m_h^5 for the bound
 
 
 def main(p, to):

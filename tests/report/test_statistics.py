@@ -172,7 +172,7 @@ def test_deaths_with_the_median_at_the_margin(n, test):
     assert at_most(0.05 if test == "equal" else most, found[HOLDS]) and at_most(most, found[FAILS])
 
 
-def test_deaths_are_no_worse_in_a_claim_of_many_parts():
+def test_deaths_limit_the_level_of_a_claim_of_many_parts():
     """With five replicates a death limits the level to 93.75 % whatever k is: 3.1 % wrong fails a part, no more."""
     draw, median = of_the_dead(1.0, 5, up=0.45, down=0.3, seed=1)
     assert at_most(1 / 2**5, counts(draw, "above", median, k=4)[FAILS])
@@ -182,7 +182,7 @@ def test_deaths_are_no_worse_in_a_claim_of_many_parts():
 
 @pytest.mark.parametrize("dead", [1, 2, 3, 4])
 def test_survivors_that_look_equal_do_not_make_it_equal(dead):
-    """Catches deaths that are dropped or replaced by a number: every one of these draws would hold."""
+    """Never in any draw. Catches deaths that are dropped: the survivors alone would hold."""
     rng = np.random.default_rng(dead)
     for _ in range(1000):
         x = rng.permutation([*rng.normal(0, 0.01, 5 - dead), *[INF] * dead])

@@ -1,49 +1,158 @@
 """The claims ledger: criteria from criteria.toml, findings from the results, verdicts.
 
 An experiment adds a table to criteria.toml and a function to its module beside this one: that gets reports/results and
-the limits, and returns a Finding.
+the criterion, and returns a Finding. How replicates are judged stands in statistics.py; what is exact is `Exact`.
 """
 
+import math
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-REPRODUCED, PARTLY, NOT, UNTESTED = "reproduced", "partly", "not reproduced", "cannot be tested here"
-VERDICTS = (REPRODUCED, PARTLY, NOT, UNTESTED)
+from attnrate.report.claims.statistics import FAILS, HOLDS, OPEN, Judged, Part, judge_part, worst
+
+REPRODUCED, PARTLY, NOT, UNDECIDED = "reproduced", "partly", "not reproduced", "undecided"
+VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
 CRITERIA = Path(__file__).with_name("criteria.toml")
+SHOWN = ("effect", "interval", "level", "margin", "replicates", "converged")  # of the part that decides
+KEYS = {"ref", "claim", "criterion", "data", "command", "limits", "test", "margin", "unit", "cases", "trained", "paper"}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A table of criteria.toml."""
+
+    limits: dict[str, float]
+    test: str = "exact"  # or equal, above, below: statistics.py
+    margin: float = 0.0
+    unit: str = ""  # of the effect: a logarithm is shown as its ratio
+    cases: tuple[str, ...] = ()  # sub-cases named beforehand: only these make a claim partly reproduced
+    trained: bool = False  # about trained models: the budget gate applies
+
+    def part(self, name: str, values: Sequence[float], half: Sequence[float] | None = None, **changed) -> Part:
+        """A part by this criterion's test and margin, unless another is given."""
+        return Part(
+            name, tuple(values), **{"test": self.test, "margin": self.margin} | changed, half=half and tuple(half)
+        )
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A part that no randomness enters."""
+
+    name: str
+    holds: bool
 
 
 @dataclass(frozen=True)
 class Finding:
-    measured: str
-    spread: str  # how far the measured value varies, and over what
-    n: int  # number of runs or cells behind it
-    verdict: str
+    measured: str  # numbers first
+    parts: Sequence[Part | Exact]
     why: str  # one sentence
+    n: int  # number of runs or cells behind it
+    case: dict[str, str] = field(default_factory=dict)  # part → the named sub-case it belongs to, if not its own
+    spread: str = ""  # what the parts do not show
 
 
-Evaluator = Callable[[Path, dict], Finding]  # of the results and the limits
+Evaluator = Callable[[Path, Criterion], Finding]
 
 
-class Untestable(Exception):
-    """The results at hand do not hold what a criterion needs."""
+class Undecided(Exception):
+    """The results at hand do not hold what a criterion needs: says what is missing."""
 
 
-def grade(share: float, most: float, some: float) -> str:
-    return REPRODUCED if share >= most else PARTLY if share >= some else NOT
-
-
-def grade_all(holds: list[bool]) -> str:
-    """Reproduced if every case holds, partly if some do."""
-    if not holds:
-        raise Untestable("no case to compare in this profile")
-    return REPRODUCED if all(holds) else PARTLY if any(holds) else NOT
+def margin(value: float | str) -> float:
+    """A number, or its logarithm: "log 3"."""
+    return math.log(float(value.removeprefix("log "))) if isinstance(value, str) else float(value)
 
 
 def read_criteria() -> dict[str, dict]:
-    return tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
+    found = tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
+    for name, row in found.items():
+        if unknown := set(row) - KEYS:
+            raise ValueError(f"criteria.toml: {name} has {', '.join(sorted(unknown))}, which nothing reads")
+    return found
+
+
+def criterion(row: dict) -> Criterion:
+    given = {k: row[k] for k in ("test", "unit", "trained") if k in row}
+    return Criterion(row["limits"], margin=margin(row.get("margin", 0)), cases=tuple(row.get("cases", ())), **given)
+
+
+def combine(outcomes: dict[str, str], named: bool) -> str:
+    """The verdict of outcomes by sub-case; parts that were not named beforehand must all hold."""
+    found = set(outcomes.values())
+    if found == {HOLDS}:
+        return REPRODUCED
+    if not named and FAILS in found:
+        return NOT
+    if OPEN in found:
+        return UNDECIDED
+    return PARTLY if HOLDS in found else NOT
+
+
+def by_case(outcomes: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Of each sub-case the worst outcome of its parts."""
+    found: dict[str, set[str]] = {}
+    for case, outcome in outcomes:
+        found.setdefault(case, set()).add(outcome)
+    return {case: next(o for o in (FAILS, OPEN, HOLDS) if o in seen) for case, seen in found.items()}
+
+
+def number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "∞"
+    return f"{math.exp(value):.3g}" if unit == "ratio" else f"{value:.3g}"
+
+
+def shown(j: Judged, unit: str) -> str:
+    """A part's effect and interval in words."""
+    ends = " to ".join(number(v, unit) for v in j.interval)
+    dead = f", {j.dead} stuck" if j.dead else ""
+    span = f" ({j.level:.4g} interval {ends}; n = {j.replicates}{dead})" if j.replicates > 1 else " (n = 1)"
+    name = f"{j.name}: " if j.name else ""
+    return f"{name}{number(j.effect, unit)}{span.replace('0.9 ', '90 % ').replace('0.95 ', '95 % ')}"
+
+
+def conclude(finding: Finding, rule: Criterion) -> dict:
+    """The columns that follow from a finding."""
+    if not finding.parts:
+        raise Undecided("results with a case to compare; this profile has none")
+    drawn = [p for p in finding.parts if isinstance(p, Part)]
+    judged = {p.name: judge_part(p, len(finding.parts)) for p in drawn}
+    outcome = {p.name: HOLDS if p.holds else FAILS for p in finding.parts if isinstance(p, Exact)}
+    outcome |= {name: j.outcome for name, j in judged.items()}
+    cases = by_case((finding.case.get(name, name), o) for name, o in outcome.items())
+    if rule.cases and set(cases) - set(rule.cases):
+        raise ValueError(f"not among the cases that were named beforehand: {sorted(set(cases) - set(rule.cases))}")
+    verdict = combine(cases, bool(rule.cases))
+    top = dict.fromkeys(SHOWN)
+    if judged:
+        deciding = worst(list(judged.values()))
+        top = {key: deciding.to_dict()[key] for key in SHOWN}
+        gates = {j.converged for j in judged.values()}
+        top["converged"] = (
+            None if not rule.trained else False if False in gates else True if gates == {True} else "not run"
+        )
+    named = [f"{case} {outcome}" for case, outcome in cases.items()] if len(cases) > 1 else []
+    needs = [f"{j.name}: {j.needs}" if j.name else j.needs for j in judged.values() if j.needs]
+    rows = [j.to_dict() for j in judged.values()]
+    rows += [{"name": p.name, "outcome": outcome[p.name]} for p in finding.parts if isinstance(p, Exact)]
+    spread = "; ".join([*(shown(j, rule.unit) for j in judged.values()), *filter(None, [finding.spread])])
+    return {
+        "measured": finding.measured,
+        "spread": spread or "exact",
+        "n": finding.n,
+        "verdict": verdict,
+        "why": finding.why,
+        "outcomes": ", ".join(named),
+        "needs": "; ".join(needs) if verdict == UNDECIDED else "",
+        **top,
+        "exact": not judged,
+        "parts": rows,
+    }
 
 
 def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images: str) -> list[dict]:
@@ -53,13 +162,19 @@ def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images:
         raise ValueError(f"criteria.toml and evaluators differ: {sorted(set(criteria) ^ set(evaluators))}")
     rows = []
     for name, row in criteria.items():
-        limits = row.pop("limits")
+        rule = criterion(row)
         try:
-            finding = evaluators[name](results, limits)
-        except Untestable as e:
-            finding = Finding("", "", 0, UNTESTED, f"{e}.")
-        row |= {"criterion": row["criterion"].format(**limits), "data": row["data"].format(images=images)}
-        rows.append({"id": name, **row, **asdict(finding), "profile": profile})
+            found = conclude(evaluators[name](results, rule), rule)
+        except Undecided as e:
+            blank = {"measured": "", "spread": "", "n": 0, "verdict": UNDECIDED, "why": "", "outcomes": ""}
+            found = blank | {"needs": str(e), **dict.fromkeys(SHOWN), "exact": rule.test == "exact", "parts": []}
+            found["replicates"] = None if found["exact"] else 0
+            found["margin"] = None if found["exact"] else rule.margin
+        text = row["criterion"].format(**rule.limits, margin=row.get("margin"))
+        stated = {k: row.get(k, "") for k in ("ref", "claim", "paper", "command", "test", "unit")}
+        stated["test"] = rule.test
+        rows.append({"id": name, **stated, "criterion": text, "data": row["data"].format(images=images), **found})
+        rows[-1]["profile"] = profile
     return rows
 
 
@@ -77,11 +192,25 @@ def line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
 
 
+def gate(row: dict) -> str:
+    """What the budget gate said, in words."""
+    return {True: "converged", False: "not converged", "not run": "gate not run", None: ""}[row["converged"]]
+
+
+def reason(row: dict) -> str:
+    """Why the verdict is what it is, and what an open one needs."""
+    parts = [row["why"], f"Parts: {row['outcomes']}." if row["outcomes"] else "", f"{gate(row)}." if gate(row) else ""]
+    return " ".join([*filter(None, parts), *([f"Needs {row['needs']}."] if row["needs"] else [])])
+
+
 def markdown(rows: list[dict]) -> str:
     lines = ["# Claims of the paper", "", f"{len(rows)} claims: {tally(rows)}.", ""]
-    lines += ["| claim | where | measured (spread; n) | verdict | why | command |", "|---|---|---|---|---|---|"]
+    lines += ["| claim | where | measured (spread; n) | the paper's | verdict | why | command |"]
+    lines += ["|---|---|---|---|---|---|---|"]
     for r in rows:
         measured = f"{r['measured']} ({r['spread']}; n = {r['n']})" if r["measured"] else ""
-        lines.append(line([r["claim"], r["ref"], measured, f"**{r['verdict']}**", r["why"], f"`{r['command']}`"]))
+        verdict = f"**{r['verdict']}**" + (", exact" if r["exact"] and r["verdict"] != UNDECIDED else "")
+        cells = [r["claim"], r["ref"], measured, r["paper"], verdict, reason(r), f"`{r['command']}`"]
+        lines.append(line(cells))
     lines += ["", "## Criteria", "", *(f"- **{r['id']}** ({r['data']}): {r['criterion']}." for r in rows)]
     return "\n".join(lines) + "\n"

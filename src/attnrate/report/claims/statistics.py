@@ -111,7 +111,7 @@ def outcome(values: Sequence[float], test: str, margin: float, k: int = 1) -> tu
 
 
 def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str:
-    """The number of replicates that would decide at least every other time, if centre and spread are the true ones."""
+    """The number of replicates that would decide about every other time or more, if centre and spread are true."""
     n, x = len(values), np.asarray(values, float)
     if n < FEWEST:
         return f"{FEWEST} replicates or more; it has {n}"
