@@ -20,15 +20,17 @@ READING = {
     (3, "ordering", "Permuted"): ("exchange", ""),
 }
 HAND_SET = ("hand-set", "constructive")  # model, recipe: what the Transformer's sizes allow
+MIXED = ("transformer", "mixing")  # the Transformer of the column on mixing, a filter for each seed
 MODELS = {"RNN": ("rnn-bias", "population"), "Trans.": ("transformer", "centred")}
 
 
 def cell(results: pd.DataFrame, table: int, alteration: str, filter: str, model: str, recipe: str) -> dict:
-    """Median, best and worst of the living seeds, and how many were dead."""
+    """Median, with dead seeds as infinite errors, best and worst of the living ones, and how many were dead."""
     key = {"table": table, "alteration": alteration, "filter": filter, "model": model, "recipe": recipe}
     r = results[(results[list(key)] == pd.Series(key)).all(axis=1)]
     shown = r if r.dead.all() else r[~r.dead]
-    spread = {"median": shown.mse.median(), "best": shown.mse.min(), "worst": shown.mse.max()}
+    median = r.mse.where(~r.dead, float("inf")).median()
+    spread = {"median": median, "best": shown.mse.min(), "worst": shown.mse.max()}
     return {**spread, "n": len(r), "dead": int(r.dead.sum()), "floor": r.floor.min()}
 
 
@@ -39,7 +41,8 @@ def printed(results: pd.DataFrame, table: int) -> pd.DataFrame:
         if number != table:
             continue
         alteration, filter = READING.get((number, structure, row), ("original", ""))
-        for (name, (model, recipe)), paper in zip(MODELS.items(), values, strict=True):
+        for (name, own), paper in zip(MODELS.items(), values, strict=True):
+            model, recipe = MIXED if structure == "mixing" and name == "Trans." else own
             key = {"structure": structure, "row": row, "model": name, "alteration": alteration, "filter": filter}
             rows.append({**key, **cell(results, table, alteration, filter, model, recipe), "paper": paper})
     return pd.DataFrame(rows)
@@ -48,6 +51,8 @@ def printed(results: pd.DataFrame, table: int) -> pd.DataFrame:
 def text(c) -> str:
     if not c["n"]:
         return "not run"
+    if c["median"] == float("inf"):
+        return f"stuck [{short(c['best'])}–{short(c['worst'])}; {c['dead']} of {c['n']} dead]"
     dead = f", {c['dead']} dead" if c["dead"] else ""
     if c["n"] == 1:
         return f"{short(c['median'])} [n=1{dead}]"
@@ -70,11 +75,14 @@ def caption(results: pd.DataFrame, table: int, profile: str) -> str:
     mixing = ""
     if table == 2:
         by_hand = short(cell(results, 2, *READING[(2, "mixing", "Altered")], *HAND_SET)["median"])
-        mixing = f"; mixing: causal filter θ ~ N(0,1), length 5; the Transformer set by hand: {by_hand}"
+        mixing = (
+            "; mixing: causal filters θ ~ N(0,1) of length 5, one for each seed, and models of their own; the "
+            f"Transformer set by hand: {by_hand}"
+        )
     kernel = "ρ(s) = exp(-s)" if table == 2 else "ρ(s) ~ U[0,1]"
     return (
-        f"Table {table}, {kernel}, {profile} profile: mean squared error, median [best–worst] over seeds "
-        f"that did not get stuck (the others: dead). Ordering read as '{order}'{mixing}. "
+        f"Table {table}, {kernel}, {profile} profile: mean squared error, median [best–worst] over seeds; "
+        f"dead ones got stuck and count as infinite errors. Ordering read as '{order}'{mixing}. "
         "RNN: 128 linear units with biases, exact error."
     )
 
@@ -84,7 +92,7 @@ def readings(results: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, part in results.groupby(["table", "target", "alteration", "filter"], sort=False):
         line = dict(zip(("table", "target", "alteration", "filter"), key, strict=True))
-        line |= {f"floor, {o}": short(part[f"floor_{o}"].iloc[0]) for o in ("none", "constant", "free")}
+        line |= {f"floor, {o}": short(part[f"floor_{o}"].median()) for o in ("none", "constant", "free")}
         for (model, recipe), runs in part.groupby(["model", "recipe"], sort=False):
             found = cell(runs, key[0], key[2], key[3], model, recipe)
             line[f"{model}, {recipe}"] = text(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attnrate.report.claims.statistics import FAILS, HOLDS, OPEN, Judged, Part, judge_part, worst
+from attnrate.report.claims.statistics import FAILS, FEWEST, HOLDS, OPEN, Judged, Part, judge_part, worst
 
 REPRODUCED, PARTLY, NOT, UNDECIDED = "reproduced", "partly", "not reproduced", "undecided"
 VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
@@ -30,6 +30,10 @@ class Criterion:
     unit: str = ""  # of the effect: a logarithm is shown as its ratio
     cases: tuple[str, ...] = ()  # sub-cases named beforehand: only these make a claim partly reproduced
     trained: bool = False  # about trained models: the budget gate applies
+
+    @property
+    def exact(self) -> bool:
+        return self.test == "exact" and not self.trained
 
     def part(self, name: str, values: Sequence[float], half: Sequence[float] | None = None, **changed) -> Part:
         """A part by this criterion's test and margin, unless another is given."""
@@ -111,7 +115,9 @@ def shown(j: Judged, unit: str) -> str:
     """A part's effect and interval in words."""
     ends = " to ".join(number(v, unit) for v in j.interval)
     dead = f", {j.dead} stuck" if j.dead else ""
-    span = f" ({j.level:.4g} interval {ends}; n = {j.replicates}{dead})" if j.replicates > 1 else " (n = 1)"
+    span = (
+        f" ({j.level:.4g} interval {ends}; n = {j.replicates}{dead})" if j.replicates > 1 else f" (n = {j.replicates})"
+    )
     name = f"{j.name}: " if j.name else ""
     return f"{name}{number(j.effect, unit)}{span.replace('0.9 ', '90 % ').replace('0.95 ', '95 % ')}"
 
@@ -136,6 +142,9 @@ def conclude(finding: Finding, rule: Criterion) -> dict:
         top["converged"] = (
             None if not rule.trained else False if False in gates else True if gates == {True} else "not run"
         )
+    elif rule.trained:  # judged without an interval over replicates: their number still counts
+        top["replicates"], top["converged"] = finding.n, "not run"
+        verdict = verdict if finding.n >= FEWEST else UNDECIDED
     named = [f"{case} {outcome}" for case, outcome in cases.items()] if len(cases) > 1 else []
     needs = [f"{j.name}: {j.needs}" if j.name else j.needs for j in judged.values() if j.needs]
     rows = [j.to_dict() for j in judged.values()]
@@ -150,7 +159,7 @@ def conclude(finding: Finding, rule: Criterion) -> dict:
         "outcomes": ", ".join(named),
         "needs": "; ".join(needs) if verdict == UNDECIDED else "",
         **top,
-        "exact": not judged,
+        "exact": rule.exact,
         "parts": rows,
     }
 
@@ -167,7 +176,7 @@ def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images:
             found = conclude(evaluators[name](results, rule), rule)
         except Undecided as e:
             blank = {"measured": "", "spread": "", "n": 0, "verdict": UNDECIDED, "why": "", "outcomes": ""}
-            found = blank | {"needs": str(e), **dict.fromkeys(SHOWN), "exact": rule.test == "exact", "parts": []}
+            found = blank | {"needs": str(e), **dict.fromkeys(SHOWN), "exact": rule.exact, "parts": []}
             found["replicates"] = None if found["exact"] else 0
             found["margin"] = None if found["exact"] else rule.margin
         text = row["criterion"].format(**rule.limits, margin=row.get("margin"))

@@ -81,7 +81,7 @@ class Judged:
     test: str
     margin: float
     replicates: int
-    dead: int  # replicates that are infinite
+    dead: int  # replicates in which a run died
     outcome: str
     converged: bool | None  # None: gate not run
     needs: str  # what would decide it; empty where it is decided
@@ -96,7 +96,7 @@ def outcome(values: Sequence[float], test: str, margin: float, k: int = 1) -> tu
     failing = interval(values, 1 - 0.05 / k)
     if len(values) < FEWEST:
         return OPEN, holding
-    sure = [i.level >= WEAKEST for i in (holding, failing)]
+    sure = [holding.level >= WEAKEST, failing.level >= 1 - (1 - WEAKEST) / k]
     inside = {
         "equal": -margin < holding.low and holding.high < margin,
         "above": holding.low > margin,
@@ -129,7 +129,7 @@ def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str
 
 def judge_part(part: Part, k: int = 1) -> Judged:
     found, shown = outcome(part.values, part.test, part.margin, k)
-    dead = int(np.isinf(part.values).sum())
+    dead = int((~np.isfinite(part.values)).sum())
     converged, needs = None, "" if found != OPEN else needed(part.values, part.test, part.margin, k)
     if part.half is not None and found != OPEN:
         converged = gate(part, k) == found

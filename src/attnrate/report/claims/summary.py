@@ -34,7 +34,7 @@ def linear(results: Path) -> dict:
         "rnn": (*rnn, "original", ""),
         "tf": (*tf, "original", ""),
         "tf_order": (*tf, "exchange", ""),
-        "tf_mixed": (*tf, "causal", "signed"),
+        "tf_mixed": ("transformer", "mixing", "causal", "signed"),
     }
     return {name: log10(medians[cell]) for name, cell in cells.items() if cell in medians}
 
