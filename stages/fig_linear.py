@@ -8,9 +8,11 @@ from attnrate.core import stage
 from attnrate.report import fig_linear
 from attnrate.report.style import figure
 
+PARTS = ("linear_rnn", "linear_train/centred", "linear_mixing/bare")
+
 
 def main(p, to):
-    history = [pd.read_csv(stage.results(s) / "history.csv") for s in ("linear_rnn", "linear_train/centred")]
+    history = [pd.read_csv(stage.results(s) / "history.csv") for s in PARTS]
     floors = pd.read_csv(stage.results("linear_table") / "floors.csv")
     figure.save("linear_curves", fig_linear.curves(pd.concat(history), floors, p.profile))
     kernels = pd.read_csv(stage.results("linear_rnn") / "kernels.csv")

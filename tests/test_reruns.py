@@ -5,6 +5,7 @@ With --dry DVC does not show what would follow from a stage that it would run.
 
 import pytest
 
+from attnrate.core import params
 from tests import pipeline
 from tests.conftest import ROOT
 
@@ -12,10 +13,11 @@ pytestmark = pytest.mark.slow
 
 STAGES = {s.name: s for s in pipeline.stages(ROOT)}
 ALWAYS = {"validate", "page"}  # read the whole of params.yaml and the schemas
-LINEAR, EXAMPLES, SWEEP = (
+LINEAR, MIXING, EXAMPLES, SWEEP = (
     {name for name in STAGES if name.startswith(f"{script}@")}
-    for script in ("linear_train", "examples_train", "vit_sweep")
+    for script in ("linear_train", "linear_mixing", "examples_train", "vit_sweep")
 )
+MODELS = params.read(ROOT / "params.yaml").vit.grid.models
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +91,13 @@ def test_an_edit_of_a_file(workspace, stale, edits, expected):
         ("vit.spectra.images", 500, {"vit_spectra", "fig_vit"}),
         ("translation.decode.beams", 5, {"translation_bleu"}),
         # A new head size trains a model of its own, and no other anew.
-        ("vit.grid.mh", [1, 2, 3, 4, 8, 32], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
+        ("vit.grid.models", [*MODELS, "qk-3"], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
         # Each recipe belongs to the trainings that follow it.
         ("vit.recipes.adamw.lr", 0.003, SWEEP),
         ("vit.recipes.muon.lr", 0.003, {"vit_beside", "vit_main", "vit_permuted"}),
-        ("vit.beside.seeds", [0], {"vit_beside", "fig_vit"}),
+        ("vit.beside.seeds", [0], {"vit_beside", "vit_table", "fig_vit"}),
+        # Mixed targets have a head size of their own.
+        ("linear.mixing.mh", 8, MIXING | {"linear_rnn"}),
     ],
 )
 def test_an_edit_of_a_parameter(workspace, stale, key, value, expected):

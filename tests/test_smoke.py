@@ -153,7 +153,7 @@ def test_a_smaller_grid_leaves_no_stale_point_and_trains_nothing(smoke):
     """Last: it changes the workspace."""
     smoke.set("rates.constructive.mh", [1, 2])
     smoke.set("rates.free_kernel.mh", [1, 2])
-    smoke.set("vit.grid.mh", [1])
+    smoke.set("vit.grid.models", ["qk-1"])
     ran = set(re.findall(r"Running stage '([^']+)'", smoke.ok("dvc", "repro", "rates_table", "vit_table")))
     rates = {"rates_constructive", "rates_free_kernel", "rates_table"}
     assert ran == {"validate", *rates, "vit_spectra", "vit_table"}

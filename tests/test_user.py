@@ -48,8 +48,8 @@ def test_a_bad_parameter_stops_before_anything_is_lost(workspace, option, value,
 
 
 def test_a_head_size_that_would_become_a_stage_is_refused_first(workspace):
-    code, output = workspace.dvc("exp", "run", "-S", "vit.grid.mh=[0,1]")
-    refused(workspace, code, output, "vit.grid.mh.0 = 0 is not allowed")
+    code, output = workspace.dvc("exp", "run", "-S", "vit.grid.models=[qk-0,qk-1]")
+    refused(workspace, code, output, "vit.grid.models.0 = 'qk-0' is not allowed")
 
 
 def test_an_unknown_parameter_is_refused_by_dvc_itself(workspace):

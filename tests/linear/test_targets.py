@@ -57,3 +57,24 @@ def test_saved_targets_come_back(tmp_path):
     back = targets.load(tmp_path / "t.npz")
     assert [t.name for t in back] == targets.NAMES
     assert all(np.array_equal(a.matrix, TARGETS[a.name].matrix) and a.table == TARGETS[a.name].table for a in back)
+
+
+def test_what_is_random_is_drawn_anew_and_the_first_draw_stays():
+    """A later draw is the first of the next seed."""
+    drawn = targets.make_all(32, kernel_seed=0, filter_seed=0, draws=3)
+    shifted = {t.name: t for t in targets.make_all(32, kernel_seed=2, filter_seed=2)}
+    by_name = {n: [t for t in drawn if t.name == n] for n in targets.NAMES}
+    for name, own in by_name.items():
+        random = name.startswith("uniform") or name.count("/") == 2
+        assert [t.draw for t in own] == ([0, 1, 2] if random else [0])
+        assert (own[0].matrix == TARGETS[name].matrix).all()
+        assert (own[-1].matrix == shifted[name].matrix).all()
+
+
+def test_each_seed_meets_its_own_draw():
+    drawn = targets.make_all(32, kernel_seed=0, filter_seed=0, draws=3)
+    found = targets.replicates(drawn, ["exp/original", "uniform/roll"], [7, 8, 9])
+    assert [(t.name, t.draw, seed) for t, seed in found] == [
+        *(("exp/original", 0, s) for s in (7, 8, 9)),
+        *(("uniform/roll", i, s) for i, s in enumerate((7, 8, 9))),
+    ]

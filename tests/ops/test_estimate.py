@@ -53,7 +53,6 @@ def test_hours_grow_with_steps_seeds_and_cells():
 @pytest.mark.parametrize(
     ("stage", "key", "value", "times"),
     [
-        ("rates_train", "rates.train.pairings", RATES.train.pairings[:1], 1 / len(RATES.train.pairings)),
         ("rates_train", "rates.train.seeds", [5, 6], 2 / len(RATES.train.seeds)),
         ("rates_train", "rates.target.pairings", [*RATES.target.pairings, "dyadic-99"], 1),
         ("rates_free_kernel", "rates.target.pairings", RATES.target.pairings[:-1], 1 - 1 / len(RATES.target.pairings)),
@@ -80,7 +79,7 @@ def test_hours_of_trainings_grow_with_the_steps_of_each_recipe():
 
 def test_accumulation_saves_memory_and_no_time():
     _, paper = estimate.profiles(ROOT)
-    few = {"grid": {"readings": ["qk"], "mh": [1]}, "beside": {"mh": [1], "seeds": [0]}}  # quick
+    few = {"grid": {"models": ["qk-1"]}, "beside": {"mh": [1], "seeds": [0]}}  # quick
     few = {name: getattr(paper.vit, name).model_copy(update=changes) for name, changes in few.items()}
     paper = paper.model_copy(update={"vit": paper.vit.model_copy(update=few)})
     train = paper.translation.train.model_copy(update={"accumulate": 1})

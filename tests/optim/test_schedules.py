@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from attnrate.optim.schedules import SCHEDULES, factor
+from attnrate.optim.schedules import SCHEDULES, branch, factor
 
 
 def values(schedule, steps=100, warmup=20):
@@ -39,6 +39,7 @@ def test_one_cycle_rises_from_a_25th():
         ("one-cycle", 0.5, 0.5 * (1 + math.cos(math.pi * 79 / 80))),
         ("linear", 0.5, 1 / 80),
         ("inverse-sqrt", math.sqrt(20 / 61), math.sqrt(20 / 100)),
+        ("trunk", 0.8, 1 / 50),  # of the last half of 100 steps
     ],
 )
 def test_after_the_warm_up_each_has_its_own_form(schedule, half, last):
@@ -50,3 +51,13 @@ def test_after_the_warm_up_each_has_its_own_form(schedule, half, last):
 def test_without_a_warm_up_the_first_step_is_whole(schedule):
     """Even if it is the only one."""
     assert factor(schedule, 0, 1, 0) == factor(schedule, 0, 100, 0) == 1
+
+
+@pytest.mark.parametrize("steps", [6, 7, 100, 2400])
+def test_half_the_steps_leave_the_trunk_where_their_own_rate_begins_to_fall(steps):
+    """Up to there the two have the same rate, from there on half the steps have a lower one."""
+    half = steps // 2
+    rates = [[factor("trunk", step, of, 0) for step in range(half)] for of in (steps, half)]
+    at = branch(steps)
+    assert rates[0][:at] == rates[1][:at] == [1] * at and at >= half / 2 - 1
+    assert all(a > b for a, b in zip(rates[0][at + 1 :], rates[1][at + 1 :], strict=True))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from attnrate.core.params import Group
-from attnrate.rates import pod, train
+from attnrate.rates import constructive, pod, train
 from attnrate.small.transformer import Transformer, predict
 
 TAU = 8
@@ -115,3 +115,15 @@ def test_the_robust_recipe_starts_from_hats_and_standard_outputs():
     assert all(torch.equal(a, b) for a, b in zip(model.f.parameters(), expected.f.parameters(), strict=True))
     assert model.scale.item() == pytest.approx(TARGETS[3].y.std(), rel=1e-3)
     assert model.shift.item() == pytest.approx(TARGETS[3].y.mean(), rel=1e-3)
+
+
+def test_the_spectrum_of_the_proofs_network_is_the_targets():
+    """Whatever constant in v is added to its scores."""
+    target = pod.make("dyadic-0", 1.5, 3, terms=12, tau=TAU, size=4, seed=0)
+    grid = np.linspace(0, 1, constructive.FIT_GRID)
+    table = pod.phi(np.concatenate([np.arange(1, 4), target.frequencies]), grid)
+    model = constructive.build(4, table, np.arange(3), np.arange(3, 6), target.sigma, n=16, width=128)
+    assert train.learned_spectrum(model)[0, :4] == pytest.approx([*target.sigma, 0], rel=1e-3, abs=1e-6)
+    with torch.no_grad():
+        model.f.bias[2][0, 0, 3:6] += 5.0
+    assert train.learned_spectrum(model)[0, :3] == pytest.approx(target.sigma, rel=1e-3)

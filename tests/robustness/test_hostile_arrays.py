@@ -22,8 +22,8 @@ from tests.robustness.hostile import Touch, make_place, refused, report  # noqa:
 
 
 def targets() -> dict[str, np.ndarray]:
-    made, keys = linear.make_all(21, 0, 0)[:2], ("table", "kernel", "alteration", "filter", "rho", "matrix")
-    return {k: np.stack([np.asarray(getattr(t, k)) for t in made]) for k in keys}
+    made = linear.make_all(21, 0, 0)[:2]
+    return {k: np.stack([np.asarray(getattr(t, k)) for t in made]) for k in linear.KEYS}
 
 
 LOADERS = {  # how it is loaded, what is in it, the array that is attacked

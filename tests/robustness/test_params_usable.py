@@ -133,11 +133,12 @@ def test_linear(mh, **changes):
     p = accepted("linear", changes)
     if p is None:
         return
-    targets = [t for t in linear.make_all(**p.target) if t.name in p.cells.names]
-    seeds = list(range(len(targets)))
-    for name, recipe in p.recipes.items():
-        model, _ = linear_training.train_transformer(targets, seeds, mh, name, recipe, p.model, p.train)
-        assert np.isfinite(linear_training.fresh_mse(model, targets, 1, 0)).all()
+    cells = linear.replicates(linear.make_all(**p.target), p.cells.names, p.cells.seeds)
+    targets = [t for t, _ in cells]
+    test = Group(size=1, seed=0)
+    for name, recipe in [*p.recipes.items(), ("learned-filter", p.recipes.centred)]:
+        errors, _, _ = linear_training.run_transformer(cells, mh, name, recipe, p.model, p.train, test)
+        assert np.isfinite(errors.mse).all() and errors.mse_half.notna().all() == (name != "plain")
     model = handset.build(targets[0].matrix[:, 0], **p.model)
     assert np.isfinite(linear_training.fresh_mse(model, targets[:1], 1, 0)).all()
 
@@ -169,10 +170,10 @@ def test_examples(weight, **changes):
         mlp_ratio=st.sampled_from([2, 0.3, 64]),
     ),
     main=group(mh=st.integers(1, 3)),
-    beside=st.just({"mh": [1]}),
+    beside=group(mh=st.just([1])),
     sweep=group(recipe=st.sampled_from(["adamw", "muon"])),
     recipes=group(adamw=group(optimiser=st.sampled_from(["adamw", "sgd"]), lr=st.just(0.1), weight_decay=st.just(0))),
-    grid=group(mh=heads(3), readings=st.sampled_from([["qk"], ["qk", "width"], ["qk", "head", "width"]])),
+    grid=group(models=st.sampled_from([["qk-1"], ["qk-2", "width-1"], ["qk-3", "head-2", "width-3"]])),
     images=group(train=st.integers(3, 40)),
     train=group(
         batch=st.integers(2, 6),
@@ -194,8 +195,8 @@ def test_vit(**changes):
     assert plan.steps >= 1, "an untrained model would pass for a trained one"
     assert vit_training.plan(train, p.tune, len(images.x), "tune").lr == p.tune.lr
     p10 = torch.from_numpy(permutation("first10", (p.model.image_size // p.model.patch) ** 2, 0))
-    for reading in p.grid.readings:
-        model = vit.make(reading, max(p.grid.mh), 0, **p.model)
+    for reading, mh in (name.split("-") for name in p.grid.models):
+        model = vit.make(reading, int(mh), 0, **p.model)
         assert model(View(p.model.image_size, p=p10)(torch.from_numpy(IMAGES["test_x"]))).isfinite().all()
     checkpoint = Path("c.safetensors")
     checkpoint.unlink(missing_ok=True)

@@ -67,7 +67,7 @@ def refusal(content: dict) -> str:
         ("rates.target.pairings", ["same", "same"], "not name a value twice"),
         ("rates.train.seeds", [0, 0], "not name a value twice"),
         ("rates.constructive.widths", [128], "at least 2 items"),
-        ("linear.recipes.learned-filter.gain", 0.0, "greater than 0"),
+        ("linear.recipes.centred.gain", 0.0, "greater than 0"),
         ("vit.main.start", "resnet50", "name of a timm model"),
         ("translation.data.train", ["one"], "two paths"),
     ],
@@ -115,7 +115,7 @@ def test_what_is_accepted_is_what_was_written():
             ("rates.target.pairings", ["same", value], 1, "same, or dyadic- and the seed of a draw")
             for value in ("dyadic", "dyadic-", "dyadic-01", "dyadic--1", "dyadic-1\n", "dyadic-1234567890", "../same")
         ),
-        ("rates.train.pairings", [0], 0, "valid string"),
+        ("rates.recipes.paper.pairings", [0], 0, "valid string"),
         ("rates.target.ranks", [0], 0, "whole number from 1 to 64, or inf"),
         ("rates.target.ranks", [2, "2.5"], 1, "whole number from 1 to 64, or inf"),
         ("rates.target.ranks", [True], 0, "whole number from 1 to 64, or inf"),
@@ -131,7 +131,12 @@ def test_a_bad_item_of_a_list_is_named_with_its_place(key, value, index, rule):
     ("key", "value", "named"),
     [
         ("rates.constructive.mh", [1, 64], ("rates.constructive.mh", "64", "rates.model.n", "66")),
-        ("rates.train.pairings", ["dyadic-9"], ("rates.train.pairings = ['dyadic-9']", "rates.target.pairings = [")),
+        (
+            "rates.recipes.paper.pairings",
+            ["dyadic-9"],
+            ("rates.recipes.paper.pairings = ['dyadic-9']", "rates.target.pairings = ["),
+        ),
+        ("linear.target.draws", 7, ("linear.rnn.seeds has 8 seeds", "linear.target.draws = 7")),
         ("rates.target.terms", 5, ("rates.target.ranks up to 6", "rates.target.terms = 5")),
         ("rates.train.queries", 17, ("rates.train.queries = 17", "rates.target.tau = 16")),
         ("rates.train.points", 15, ("rates.train.points = 15", "rates.target.tau = 16")),
@@ -140,9 +145,9 @@ def test_a_bad_item_of_a_list_is_named_with_its_place(key, value, index, rule):
         ("vit.beside.mh", [1, 33], ("vit.beside.mh", "vit.model.width / heads = 32")),
         ("rates.free_kernel.modes", 8, ("rates.free_kernel.modes = 8", "at least 15", "rates.free_kernel.mh = 15")),
         (
-            "linear.recipes.learned-filter.warmup",
+            "linear.recipes.centred.warmup",
             LINEAR,
-            ("linear.recipes.learned-filter.warmup =", f"linear.train.steps = {LINEAR}"),
+            ("linear.recipes.centred.warmup =", f"linear.train.steps = {LINEAR}"),
         ),
         ("examples.train.warmup", NEAREST, ("examples.train.warmup =", f"examples.tasks.nearest.steps = {NEAREST}")),
     ],
@@ -163,7 +168,7 @@ def test_unknown_and_missing_keys_are_named_each_on_its_line():
     assert any(line.startswith("params.yaml: rates.target.tau is missing (sequence length") for line in lines)
 
 
-@pytest.mark.parametrize("group", ["rates", "rates.recipes.paper", "linear.recipes.learned-filter"])
+@pytest.mark.parametrize("group", ["rates", "rates.recipes.paper", "linear.recipes.centred"])
 def test_a_missing_group_is_named(group):
     content = copy.deepcopy(BASE)
     *path, last = group.split(".")

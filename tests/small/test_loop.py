@@ -10,6 +10,7 @@ from attnrate.core.errors import UserError
 from attnrate.linear.train import Filtered
 from attnrate.optim.muon import Muon
 from attnrate.small.loop import make_optimiser, train
+from attnrate.small.streams import Streams
 from attnrate.small.transformer import Transformer
 
 
@@ -123,3 +124,29 @@ def test_a_loss_that_is_not_finite_stops_with_the_models_and_the_step(bad):
         UserError, match=r"demo: the loss of model\(s\) \[1\] is not finite at step 6 .*lower the learning rate"
     ):
         train(model, loss, steps=12, lr=0.1, history=4, label="demo")
+
+
+def gated(steps, halfway):
+    """A model on noisy inputs of its own stream, with the state that `halfway` saw."""
+    streams, model, seen = Streams([0, 1]), nn.Module(), []
+    model.x = nn.Parameter(torch.full((2, 3, 4), 2.0))
+    model.b = nn.Parameter(torch.ones(2, 1, 3))
+
+    def loss(_):
+        noise = streams.rand(3, 4)[streams.which]
+        return (model.x - noise).square().mean((1, 2)) + (model.b - noise.mean()).square().mean((1, 2))
+
+    note = (lambda: seen.append([p.detach().clone() for p in model.parameters()])) if halfway else None
+    how = {"lr": 0.05, "muon": 0.05, "warmup": 3, "schedule": "trunk", "streams": streams}
+    history = train(model, loss, steps=steps, halfway=note, **how)
+    return list(model.parameters()), history, seen
+
+
+def test_halfway_is_what_half_the_steps_give_and_the_rest_does_not_notice():
+    """To the last bit: with Muon, Adam, their momenta and the streams of inputs."""
+    plain, without, _ = gated(40, False)
+    whole, with_, (seen,) = gated(40, True)
+    half, _, _ = gated(20, False)
+    assert all(torch.equal(a, b) for a, b in zip(plain, whole, strict=True)) and without.equals(with_)
+    assert all(torch.equal(a, b) for a, b in zip(half, seen, strict=True))
+    assert not torch.equal(seen[0], whole[0])

@@ -152,3 +152,18 @@ def test_hooks_go_even_when_the_model_fails():
 def test_one_input_is_not_enough():
     with pytest.raises(UserError, match="give two or more"):
         measure(vit.build("qk", 3, **VIT), [torch.randn(1, 3, 16, 16)])
+
+
+@torch.no_grad()
+def test_centred_keys_leave_the_softmax_and_drop_what_it_ignores():
+    """A bias of the queries alone adds row constants: the centred spectrum does not see it, the plain one does."""
+    model = shaken(vit.build("qk", 3, seed=0, **VIT))
+    x = torch.randn(8, 3, 16, 16, generator=torch.Generator().manual_seed(2))
+    with watched([model.blocks[0].attn]) as inputs:
+        model(x)
+    q, k, _ = model.blocks[0].attn.split_heads(inputs[0].double().float())
+    scores = q.double() @ k.double().mT * model.blocks[0].attn.scale
+    wanted = torch.linalg.svdvals(scores - scores.mean(-1, keepdim=True))[..., :3].mean(0)
+    plain, centred = (measure(model, [x], centred=c).spectra.query("layer == 1") for c in (False, True))
+    assert centred["mean"].to_numpy() == pytest.approx(wanted.flatten().numpy(), rel=1e-4, abs=1e-5)
+    assert not np.allclose(plain["mean"], centred["mean"], rtol=1e-2)

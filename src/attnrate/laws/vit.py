@@ -17,9 +17,14 @@ def errors(vit: pd.DataFrame, reading: str, variant: str = SWEEP) -> pd.Series:
 
 
 def last_layer(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """Mean singular values of the first head of the last layer: index k, a column for each m_h."""
-    rows = spectra[(spectra.reading == reading) & (spectra["head"] == 1) & (spectra.layer == spectra.layer.max())]
-    return rows.pivot_table(index="k", columns="mh", values="mean")
+    """Mean singular values of the first head of the last layer, first seed: index k, a column for each m_h."""
+    return first_head(spectra, reading).pivot(index="k", columns="mh", values="mean")
+
+
+def first_head(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """The rows of Figure 3(a): of the last layer and the first seed, as the model has them."""
+    rows = spectra[(spectra.reading == reading) & ~spectra.centred & (spectra.seed == spectra.seed.min())]
+    return rows[(rows["head"] == 1) & (rows.layer == rows.layer.max())]
 
 
 def _laws(x, y, **options) -> dict:

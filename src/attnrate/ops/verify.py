@@ -1,7 +1,7 @@
 """`make verify`: results in the working tree against the committed ones, number by number.
 
-After a rebuild, perhaps on another machine: python -m attnrate.ops.verify [REVISION]. Rows, counts and verdicts must
-agree; verify.toml has the tolerance of every number and says which numbers another CPU may move.
+After a rebuild, perhaps on another machine: python -m attnrate.ops.verify [REVISION]. Rows and counts must agree and no
+verdict may turn around; verify.toml has the tolerance of every number and says which numbers another CPU may move.
 """
 
 import argparse
@@ -53,10 +53,11 @@ class Rule(check.Section):
     cap: Annotated[float, Field(gt=0)] = math.inf  # largest change, whatever the factor
     median: bool = False  # over seeds
     free: bool = False  # shown, never out of tolerance
+    either: list[str] = Field([])  # words that a text may change to or from
 
     def used(self, old: Value, new: Value) -> float:
         """The share of the tolerance that a change takes up; above 1 is out."""
-        if old == new or self.free:
+        if old == new or self.free or {old, new} & {json.dumps(word) for word in self.either}:
             return 0.0
         if isinstance(old, str) or isinstance(new, str) or not math.isfinite(old - new):
             return math.inf
@@ -70,6 +71,7 @@ class Rule(check.Section):
         if self.free:
             return "shown only"
         parts = [f"factor {self.factor:g}"] if self.factor else []
+        parts += [f"to or from {'/'.join(self.either)}"] if self.either else []
         parts += [f"{self.rtol:g} relative"] if self.rtol else []
         parts += [f"± {self.atol:g}"] if self.atol else []
         return (" or ".join(parts) or "exact") + (f", ± {self.cap:g}" if self.cap < math.inf else "")

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 
 from attnrate.laws.powerlaw import loglog_slope
-from attnrate.rates.pod import coupling, pair, singular_values, softmax_average
+from attnrate.rates.pod import coupling, pair, phi, singular_values, softmax_average
 from attnrate.rates.theory import first_term, tail_sum
 
 VALUES = 8  # singular values that the decay of a sampled matrix is read from
@@ -20,17 +20,17 @@ def truncations(
 ) -> list[dict]:
     """At r = ∞ and each m_h: squared and L1 error with s = t in the sum and the squared error without, eq. (46)."""
     x, p = np.random.default_rng(seed).random((size, tau)), pair(pairing, terms)
+    sigma = {alpha: singular_values(alpha, "inf", terms) for alpha in alphas}
+    parts = {alpha: [] for alpha in alphas}  # ρ between two sizes, so that each m_h adds one
+    for a, b in itertools.pairwise([0, *sizes, terms]):
+        left, right = phi(np.arange(a + 1, b + 1), x), phi(p[a:b], x).swapaxes(-1, -2)
+        for alpha in alphas:
+            parts[alpha].append((left * sigma[alpha][a:b]) @ right)  # (N, τ, τ)
     rows = []
     for alpha in alphas:
-        sigma = singular_values(alpha, "inf", terms)
-        edges = [0, *sizes, terms]
-        parts = [  # ρ of the terms a+1 … b, so that each m_h adds one
-            coupling_between(sigma, p, x, a, b) for a, b in itertools.pairwise(edges)
-        ]
-        whole = sum(parts)
+        whole, rho = sum(parts[alpha]), np.zeros((size, tau, tau))
         exact = {diagonal: softmax_average(whole, x, diagonal) for diagonal in (True, False)}
-        rho = np.zeros_like(whole)
-        for mh, part in zip(sizes, parts, strict=False):
+        for mh, part in zip(sizes, parts[alpha], strict=False):
             rho = rho + part
             error, apart = (softmax_average(rho, x, diagonal) - exact[diagonal] for diagonal in (True, False))
             rows.append(
@@ -41,18 +41,11 @@ def truncations(
                     "mse": (error**2).mean(),
                     "mse_without_diagonal": (apart**2).mean(),
                     "l1": np.abs(error).mean(0).sum(),
-                    "tail_sum": tail_sum(sigma, mh),
-                    **{r: first_term(sigma, alpha, mh, tau, r) for r in ("literal", "root")},
+                    "tail_sum": tail_sum(sigma[alpha], mh),
+                    **{r: first_term(sigma[alpha], alpha, mh, tau, r) for r in ("literal", "root")},
                 }
             )
     return rows
-
-
-def coupling_between(sigma: np.ndarray, p: np.ndarray, x: np.ndarray, a: int, b: int) -> np.ndarray:
-    """The terms a+1 … b of ρ(x(t), x(s)): (N, τ, τ)."""
-    i = np.arange(a + 1, b + 1)
-    left, right = (2**0.5 * np.sin(2 * np.pi * x[..., None] * f) for f in (i, p[a:b]))
-    return (left * sigma[a:b]) @ right.swapaxes(-1, -2)
 
 
 def sampled_decay(pairing: str, alpha: float, tau: int, inputs: int, seed: int, terms: int) -> float:

@@ -8,14 +8,17 @@ COLOURS = {"rnn": "C0", "rnn-bias": "C5", "transformer": "C1"}
 
 
 def curves(history: pd.DataFrame, floors: pd.DataFrame, profile: str) -> plt.Figure:
-    """A panel for each target that both models learn; thin lines are seeds, grey the exact floors."""
+    """A panel for each target that both models learn; thin lines are seeds, grey the exact floors (first draw)."""
     names = [n for n in history.target.unique() if n in set(history[history.model == "transformer"].target)]
-    exact = {"/".join(filter(None, (f.target, f.alteration, f.filter))): f for f in floors.fillna("").itertuples()}
+    first = floors[floors.draw == 0].fillna("")
+    exact = {"/".join(filter(None, (f.target, f.alteration, f.filter))): f for f in first.itertuples()}
     columns = 4
     rows = -(-len(names) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3 * columns, 2.6 * rows), squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):
-        runs = history[(history.target == name) & history.recipe.isin(["population", "centred"])]
+        runs = history[(history.target == name) & history.recipe.isin(["population", "centred", "mixing"])]
+        if "centred" in set(runs.recipe):
+            runs = runs[runs.recipe != "mixing"]
         for (model, seed), run in runs.groupby(["model", "seed"]):
             first = seed == runs[runs.model == model].seed.min()
             ax.plot(run.step, run.mse, color=COLOURS[model], lw=1, alpha=0.8, label=model if first else None)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from attnrate.laws.fit import AUTHORS_ERROR, AUTHORS_MH, SHAPES
-from attnrate.laws.vit import BESIDE, SWEEP, errors
+from attnrate.laws.vit import BESIDE, SWEEP, errors, first_head
 from attnrate.report.style.figure import head_size_axis, plt
 
 SHOWN = 32  # violins in a panel
@@ -30,7 +30,7 @@ def figure2(images: dict[str, np.ndarray], normalisation: str, note: str) -> plt
 
 
 def spectra_panel(ax: plt.Axes, spectra: pd.DataFrame, reading: str, normalisation: str) -> None:
-    rows = spectra[(spectra.reading == reading) & (spectra["head"] == 1) & (spectra.layer == spectra.layer.max())]
+    rows = first_head(spectra, reading)
     sizes = sorted(rows.mh.unique())
     colours = plt.get_cmap("cividis")(np.linspace(0, 0.9, len(sizes)))
     for mh, colour in zip(sizes, colours, strict=True):

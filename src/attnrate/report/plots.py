@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from attnrate.laws.vit import last_layer
 from attnrate.rates.best import best, draws
 
 
@@ -24,8 +25,7 @@ def error(vit: pd.DataFrame) -> pd.DataFrame:
 
 def spectra(values: pd.DataFrame) -> pd.DataFrame:
     """Figure 3(a): mean singular values of the first head of the last layer, for the smallest and the largest m_h."""
-    head = values[(values.reading == "qk") & (values.layer == values.layer.max()) & (values["head"] == 1)]
-    wide = head.pivot(index="k", columns="mh", values="mean")
+    wide = last_layer(values, "qk")
     ends = wide[[wide.columns.min(), wide.columns.max()]].set_axis(["smallest m_h", "largest m_h"], axis=1)
     return ends.reset_index()
 
