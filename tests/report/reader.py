@@ -40,4 +40,4 @@ class Reader(HTMLParser):
 
 def plain(text: str) -> str:
     """Without index and exponent signs, which the page sets smaller instead."""
-    return re.sub(r"\s+", " ", re.sub(r"[_^]", "", text)).strip()
+    return re.sub(r"\s+", " ", re.sub(r"[_^{}]", "", text)).strip()

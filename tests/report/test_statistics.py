@@ -173,7 +173,9 @@ def test_deaths_with_the_median_at_the_margin(n, test):
 
 
 def test_deaths_limit_the_level_of_a_claim_of_many_parts():
-    """With five replicates a death limits the level to 93.75 % whatever k is: 3.1 % wrong fails a part, no more."""
+    """With five replicates a death limits the level to 93.75 %, too little to fail one of several parts."""
+    for n, k, found in [(5, 1, FAILS), (5, 2, OPEN), (6, 2, FAILS), (6, 3, FAILS), (6, 4, OPEN), (7, 4, FAILS)]:
+        assert outcome([INF] * n, "below", 1.0, k)[0] == found
     draw, median = of_the_dead(1.0, 5, up=0.45, down=0.3, seed=1)
     assert at_most(1 / 2**5, counts(draw, "above", median, k=4)[FAILS])
     draw, median = of_the_dead(1.0, 9, up=0.45, down=0.3, seed=1)
@@ -362,7 +364,7 @@ def test_the_worst_part_with_deaths():
     """Infinitely far on the right side is not the worst; on the wrong side, or nobody knows where, is."""
     dead, near = Part("dead", (INF,) * 5, "above", 1.0), Part("near", (1.1, 1.1, 1.1), "above", 1.0)
     assert worst(judge_parts([dead, near])).name == "near"
-    dead, near = Part("dead", (INF,) * 5, "equal", 1.0), Part("near", (9.0, 9.0, 9.0), "equal", 1.0)
+    dead, near = Part("dead", (INF,) * 6, "equal", 1.0), Part("near", (9.0, 9.0, 9.0), "equal", 1.0)
     assert worst(judge_parts([near, dead])).name == "dead"
     dead, near = Part("dead", (NAN,) * 5, "above", 1.0), Part("near", (-9.0, 0.0, 9.0), "above", 1.0)
     assert worst(judge_parts([near, dead])).name == "dead"

@@ -1,8 +1,10 @@
-"""Tables: numbers as the paper writes them, every cell in every form, dead starts apart."""
+"""Tables: numbers as the paper writes them, every cell in every form, dead starts as infinite errors."""
 
+from math import inf
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from attnrate.report import tables, tables_linear
 
@@ -29,10 +31,19 @@ def test_a_table_is_saved_as_it_is_and_in_its_layout():
     assert r"\label{tab:some}" in tex
 
 
-def test_dead_starts_are_counted_and_not_averaged_in():
+@pytest.mark.parametrize(
+    ("errors", "median", "shown"),
+    [
+        ([1e-5, 3e-5], 2e-5, "2.00e-05 [1.00e-05–3.00e-05; n=2]"),
+        ([1e-5, 3e-5, 0.09], 3e-5, "3.00e-05 [1.00e-05–3.00e-05; n=3, 1 dead]"),
+        ([1e-5, 0.09, 0.095], inf, "stuck [1.00e-05–1.00e-05; 2 of 3 dead]"),
+        ([0.09, 0.095], inf, "stuck [0.09–0.095; 2 of 2 dead]"),
+        ([1e-5], 1e-5, "1.00e-05 [n=1]"),
+    ],
+)
+def test_dead_starts_are_counted_and_are_infinite_in_the_median(errors, median, shown):
     key = {"table": 2, "alteration": "roll", "filter": "", "model": "transformer", "recipe": "centred", "floor": None}
-    rows = pd.DataFrame([{**key, "mse": m, "dead": d} for m, d in ((1e-5, False), (3e-5, False), (0.09, True))])
+    rows = pd.DataFrame([{**key, "mse": m, "dead": m > 0.01} for m in errors])
     found = tables_linear.cell(rows, 2, "roll", "", "transformer", "centred")
-    assert (found["median"], found["worst"], found["n"], found["dead"]) == (2e-5, 3e-5, 3, 1)
-    assert all(part in tables_linear.text(found) for part in ("2.00e-05", "1.00e-05", "3.00e-05", "n=3", "1 dead"))
+    assert found["median"] == pytest.approx(median) and tables_linear.text(found) == shown
     assert tables_linear.text(tables_linear.cell(rows, 3, "roll", "", "transformer", "centred")) == "not run"

@@ -1,5 +1,6 @@
 """Section 5.2 and Table 1 on images: the joined runs, the verdicts, Figures 2 and 3."""
 
+import itertools
 import subprocess
 import sys
 
@@ -11,59 +12,69 @@ import yaml
 from attnrate.core import files, stage
 from attnrate.laws.vit import BESIDE, errors, fits
 from attnrate.report import fig_vit, table1
-from attnrate.report.claims.ledger import NOT, REPRODUCED, Untestable
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED
 from attnrate.report.claims.vit import EVALUATORS
 from attnrate.report.style.figure import plt
 from tests.conftest import ROOT
-from tests.report.common import LIMITS, same_bytes, write
+from tests.report.common import RULES, both, columns, only, same_bytes, write
+from tests.report.common import judged as judge
 
-SIZES = (1, 2, 4, 8, 16, 32)
-RUNS, FITS = "vit_table/vit.csv", "vit_table/fits.json"
-VALUES, RANKS = "vit_spectra/values.csv", "vit_spectra/ranks.csv"
+SIZES, READINGS, SEEDS = (1, 2, 4, 8, 16, 32), ("qk", "width"), (0, 1, 2)
+RUNS, FITS, VALUES = "vit_table/vit.csv", "vit_table/fits.json", "vit_spectra/values.csv"
 MAIN_VALUES, MAIN_RANKS = "vit_spectra/main_values.csv", "vit_spectra/main_ranks.csv"
+RANDOM = [name for name in EVALUATORS if RULES[name].test != "exact"]
 
 
-def runs():
+def runs(readings=READINGS):
     """Results as the paper describes them: a power law, and a small drop; the main model is better than the sweep."""
-    rows = [("qk", mh, 0, "original", 0.7 * mh**-0.27 + 1.05, 1.4, 0.5) for mh in SIZES]
-    for seed in (0, 1, 2):
+    rows = [
+        (reading, mh, seed, "original", 0.7 * mh**-0.27 + 1.05 + 0.01 * seed, 1.4, 0.5)
+        for reading in readings
+        for mh in SIZES
+        for seed in SEEDS
+    ]
+    for seed in SEEDS:
         rows += [("qk", mh, seed, "beside", 1.2 + 0.1 * seed, 1.3, 0.55) for mh in (1, 32)]
         tests = {"main": 0.58, "continued": 0.6, "permuted": 0.59 - 0.001 * seed, "unadapted": 0.4}
         rows += [("qk", 32, seed, variant, 1.0, 1.1, accuracy) for variant, accuracy in tests.items()]
     return pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
 
 
-def spectra():
-    """Of low rank, and concentrated."""
-    cells = [(mh, layer, head, k) for mh in SIZES for layer in (1, 2) for head in (1, 2) for k in range(1, mh + 1)]
-    values = pd.DataFrame(cells, columns=["mh", "layer", "head", "k"]).assign(reading="qk", n=9)
-    return values.assign(mean=2.0 * values.k**-2.0, sd=0.1 * values.k**-2.0)
+def spectra(readings=READINGS):
+    """Of low rank, concentrated, and the same at every size but for its end."""
+    cells = itertools.product(readings, SEEDS, (False, True), (1, 2), (1, 2), SIZES)
+    keys = pd.DataFrame(cells, columns=["reading", "seed", "centred", "layer", "head", "mh"]).assign(n=9)
+    values = keys.merge(pd.DataFrame({"k": range(1, 33)}), how="cross").query("k <= mh")
+    mean = 2.0 * values.k ** -(2.0 + 0.1 * values.seed)
+    return values.assign(mean=mean, sd=(0.1 + 0.01 * values.seed) * mean)
 
 
-@pytest.fixture
-def results(tmp_path):
-    values = spectra()
-    ranks = values[values.k == 1].assign(effective=2.0, energy90=1.5, energy99=3.0)
-    main = {MAIN_VALUES: values[values.mh == 32], MAIN_RANKS: ranks[ranks.mh == 32]}
-    return write(tmp_path, {RUNS: runs(), VALUES: values, RANKS: ranks, FITS: fits(runs(), values)} | main)
+def ideal():
+    values, main = spectra(), spectra(["qk"]).query("mh == 32")
+    ranks = main[main.k == 1].assign(energy90=1.5, energy99=3.0 + 0.1 * main.seed).drop(columns=["k", "mean", "sd"])
+    null = {MAIN_VALUES: {"sd": main["mean"]}, MAIN_RANKS: {"energy99": 20.0 + 0.1 * ranks.seed}}
+    both = {
+        name: pd.concat([t.assign(state="trained"), t.assign(state="untrained", **null[name])])
+        for name, t in ((MAIN_VALUES, main), (MAIN_RANKS, ranks))
+    }
+    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values)} | both
 
 
-def change(results, name, **columns):
-    write(results, {name: pd.read_csv(results / name).assign(**columns)})
-
-
-def verdict(results, name):
-    return EVALUATORS[name](results, LIMITS[name]).verdict
+def judged(name, change, folder):
+    return judge(name, EVALUATORS[name], write(folder, change(ideal())))
 
 
 def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
-    """Even where the sweep has its head size."""
-    vit = {"grid": {"readings": ["qk"], "mh": [1, 8]}}
+    """Even where the sweep has its head size; at the full size every reading is one model."""
+    recipe = {"recipe": "muon", "epochs": 4}
+    vit = {"grid": {"models": ["qk-1", "qk-8", "width-1"]}, "model": {"width": 16, "heads": 2}}
+    vit |= {"beside": {"mh": [1], **recipe}, "main": {"mh": 8, "start": "scratch", **recipe}}
     files.write_text("params.yaml", yaml.safe_dump({"vit": vit}))
     row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original"}, index=[0])
     parts = {
         "vit_sweep/qk-1/scores.csv": row.assign(mh=1, train_loss=1.5),
         "vit_sweep/qk-8/scores.csv": row.assign(mh=8, train_loss=1.2),
+        "vit_sweep/width-1/scores.csv": row.assign(mh=1, train_loss=1.7, reading="width"),
         "vit_sweep/qk-4/scores.csv": row.assign(mh=4, train_loss=9.0),  # of another grid
         "vit_beside/scores.csv": row.assign(mh=1, train_loss=1.3, variant="beside"),
         "vit_main/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
@@ -73,67 +84,147 @@ def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
     write(stage.results(), parts)
     subprocess.run([sys.executable, ROOT / "stages/vit_table.py"], check=True)
     joined = pd.read_csv(stage.results() / RUNS)
-    found = joined.set_index(["variant", "mh"]).train_loss.to_dict()
-    sweep = {("original", 1): 1.5, ("original", 8): 1.2}
-    assert found == sweep | {("beside", 1): 1.3, ("main", 8): 1.1, ("permuted", 8): 1.0} and len(joined) == 5
+    found = joined.set_index(["reading", "variant", "mh"]).train_loss.to_dict()
+    sweep = {("qk", "original", 1): 1.5, ("qk", "original", 8): 1.2}
+    sweep |= {("width", "original", 1): 1.7, ("width", "original", 8): 1.2}
+    main = {("qk", "main", 8): 1.1, ("qk", "permuted", 8): 1.0}
+    assert found == sweep | main | {("qk", "beside", 1): 1.3, ("qk", "beside", 8): 1.1} and len(joined) == len(found)
     assert files.read_json(stage.results() / FITS)["error"]["qk"]["n"] == 2
 
 
 def test_the_sweep_and_what_stands_beside_it_are_two_curves():
     vit = runs()
-    assert errors(vit, "qk").to_dict() == pytest.approx({mh: 0.7 * mh**-0.27 + 1.05 for mh in SIZES})
+    assert errors(vit, "qk").to_dict() == pytest.approx({mh: 0.7 * mh**-0.27 + 1.06 for mh in SIZES})
     assert errors(vit, "qk", BESIDE).to_dict() == pytest.approx({1: 1.3, 32: 1.3})
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
-def test_results_as_the_paper_describes_them_are_reproduced(results, name):
-    assert verdict(results, name) == REPRODUCED
+def test_results_as_the_paper_describes_them_are_reproduced(name, tmp_path):
+    found = judged(name, both(), tmp_path)
+    assert (found["verdict"], found["converged"]) == (REPRODUCED, "not run")
+    assert found["replicates"] == (len(SEEDS) if name in RANDOM else len(SIZES))
 
 
-def test_results_that_contradict_are_not(results):
-    change(results, MAIN_VALUES, sd=lambda t: t["mean"])
-    change(results, MAIN_RANKS, energy99=30.0)
-    accuracy = {"permuted": 0.5, "continued": 0.6, "unadapted": 0.6}
-    change(results, RUNS, train_loss=lambda t: 1 + 0.01 * t.mh, test_acc=lambda t: t.variant.map(accuracy))
-    for name in ("vit-concentration", "vit-low-rank", "vit-error-falls", "vit-permuted"):
-        assert verdict(results, name) == NOT
+def loss(**where):
+    """Errors that grow with m_h in a reading and a variant."""
+    return columns(RUNS, train_loss=lambda t: t.train_loss.mask((t[list(where)] == where).all(axis=1), 1 + 0.01 * t.mh))
 
 
-def test_concentration_and_rank_are_the_main_models_and_the_fall_is_the_sweeps(results):
-    change(results, VALUES, sd=lambda t: t["mean"])
-    change(results, RANKS, energy99=30.0)
-    change(results, RUNS, train_loss=lambda t: t.train_loss.where(t.variant == "original", t.mh))
-    for name in ("vit-concentration", "vit-low-rank", "vit-error-falls"):
-        assert verdict(results, name) == REPRODUCED
+def fitted(law):
+    """The fits of other errors."""
+    vit = runs().assign(train_loss=lambda t: law(t.mh.astype(float)))
+    return lambda world: world | {FITS: fits(vit, spectra())}
 
 
-def test_an_open_exponent_cannot_be_tested(results):
-    vit = runs().assign(train_loss=lambda t: 1.4 - 0.02 * np.log(t.mh))
-    write(results, {FITS: fits(vit, spectra())})
-    with pytest.raises(Untestable, match="6 head sizes leave the exponent open"):
-        verdict(results, "vit-exponent")
-    write(results, {FITS: fits(vit[vit.mh < 8], spectra())})
-    with pytest.raises(Untestable, match="too few head sizes"):
-        verdict(results, "vit-exponent")
+UNLIKE = columns(VALUES, mean=lambda t: t["mean"].where(t.mh < 32, 2 * t.k ** (-0.001 * t.seed)))
+WIDE, HIGH = columns(MAIN_VALUES, sd=lambda t: t["mean"]), columns(MAIN_RANKS, energy99=30.0)
 
 
-def test_figures_are_the_same_bytes_twice(results):
+def rank(trained, untrained):
+    return columns(MAIN_RANKS, energy99=lambda t: np.where(t.state == "trained", trained, untrained) + 0.1 * t.seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "expected"),
+    [
+        ("vit-concentration", WIDE, NOT),
+        ("vit-concentration", columns(VALUES, sd=9.0), REPRODUCED),  # the main model's
+        ("vit-concentration", columns(MAIN_VALUES, sd=lambda t: t.sd.where(t.centred, 9.0)), REPRODUCED),
+        ("vit-convergence", UNLIKE, NOT),
+        ("vit-convergence", columns(VALUES, mean=lambda t: t["mean"].where(t.layer == 2, t.mh)), REPRODUCED),
+        ("vit-low-rank", rank(30.0, 20.0), NOT),
+        ("vit-low-rank", rank(12.0, 8.0), PARTLY),  # low, and as low before training
+        ("vit-low-rank", rank(20.0, 30.0), PARTLY),
+        ("vit-error-falls", loss(reading="qk", variant="original"), NOT),
+        ("vit-error-falls", loss(reading="width"), REPRODUCED),
+        ("vit-error-falls", loss(variant="beside"), REPRODUCED),
+        ("vit-width", loss(reading="width"), NOT),
+        ("vit-exponent", fitted(lambda m: 0.7 * m**-1.2 + 1.05), NOT),
+        ("vit-exponent", fitted(lambda m: 1.05 + 0.7 * np.exp(-m / 9)), UNDECIDED),
+        ("vit-permuted", columns(RUNS, test_acc=lambda t: t.test_acc.mask(t.variant == "permuted", 0.5)), NOT),
+        ("vit-permuted", columns(RUNS, test_acc=lambda t: t.test_acc.mask(t.variant == "permuted", 0.7)), REPRODUCED),
+    ],
+)
+def test_the_verdict_follows_the_results(name, change, expected, tmp_path):
+    assert judged(name, change, tmp_path)["verdict"] == expected
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("name", RANDOM)
+def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
+    found = judged(name, both(*(only(f, f"seed < {n}") for f in (RUNS, VALUES, MAIN_VALUES, MAIN_RANKS))), tmp_path)
+    few = name == "vit-convergence" and n == 1
+    assert found["verdict"] == UNDECIDED
+    assert ("two seeds of each" if few else f"3 replicates or more; it has {n}") in found["needs"]
+
+
+def by_seed(file, column, size, **where):
+    """Times e^-size, 1 and e^size."""
+    ((key, value),) = where.items()
+    return columns(file, **{column: lambda t: t[column] * np.exp(size * (t.seed - 1) * (t[key] == value))})
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("vit-concentration", by_seed(MAIN_VALUES, "sd", 1.0, state="trained")),
+        ("vit-convergence", columns(VALUES, mean=lambda t: t["mean"] + (t.k == 2) * (t.mh == 16) * 0.05 * t.seed**4)),
+        ("vit-low-rank", by_seed(MAIN_RANKS, "energy99", 2.0, state="trained")),
+        ("vit-error-falls", by_seed(RUNS, "train_loss", 1.0, mh=1)),
+        ("vit-width", by_seed(RUNS, "train_loss", 1.0, mh=1)),
+        ("vit-permuted", by_seed(RUNS, "test_acc", 0.2, variant="permuted")),
+    ],
+)
+def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
+    found = judged(name, change, tmp_path)
+    assert found["verdict"] == UNDECIDED and "replicates, by the spread of these 3" in found["needs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "needs"),
+    [
+        ("vit-convergence", only(VALUES, "mh < 4"), "three head sizes"),
+        ("vit-error-falls", only(RUNS, "mh == 32"), "two head sizes in the qk reading"),
+        ("vit-width", only(RUNS, "reading == 'qk'"), "two head sizes in the width reading"),
+        ("vit-width", only(RUNS, "reading == 'qk' or mh == 32"), "two head sizes in the width reading"),
+        ("vit-exponent", fitted(lambda m: 1.4 - 0.02 * np.log(m)), "6 leave the exponent open"),
+        ("vit-exponent", lambda w: w | {FITS: fits(runs().query("mh < 8"), spectra())}, "five head sizes or more"),
+        ("vit-permuted", only(RUNS, "variant != 'permuted'"), "a permuted run and its control"),
+    ],
+)
+def test_what_the_results_do_not_hold_is_named(name, change, needs, tmp_path):
+    found = judged(name, change, tmp_path)
+    assert found["verdict"] == UNDECIDED and needs in found["needs"]
+
+
+def test_a_rise_is_no_share_of_the_fall(tmp_path):
+    assert "Of the fall, 100% is there" in judged("vit-width", both(), tmp_path)["why"]
+    assert "Of the fall, -" in judged("vit-width", loss(reading="qk", variant="original"), tmp_path)["why"]
+
+
+def test_seeds_are_paired(tmp_path):
+    """What a seed does to every size is gone."""
+    change = columns(RUNS, train_loss=lambda t: t.train_loss * 9.0**t.seed, test_acc=lambda t: t.test_acc + t.seed)
+    for name in ("vit-error-falls", "vit-width", "vit-permuted"):
+        assert judged(name, change, tmp_path)["verdict"] == REPRODUCED
+
+
+def test_figures_are_the_same_bytes_twice():
     values = np.random.default_rng(0).lognormal(size=(2, 30, 8)).astype(np.float32)
     images = dict(zip(("first", "last"), values, strict=True))
     same_bytes(lambda: fig_vit.figure2(images, "tokens", "test"))
-    laws = files.read_json(results / FITS)
+    laws = fits(runs(), spectra())
     same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", ("adamw", "muon"), "test"))
 
 
-def test_figure_3_has_a_mark_for_each_run_under_the_name_of_its_recipe(results):
-    other = runs().query("variant == 'original'").assign(reading="head")
-    vit, values = pd.concat([runs(), other]), pd.concat([spectra(), spectra().assign(reading="head")])
+def test_figure_3_has_a_mark_for_each_run_under_the_name_of_its_recipe():
+    vit, values = runs(), spectra()
     drawn = fig_vit.figure3(vit, values, fits(vit, values), "tokens", ("one", "two"), "test")
-    for ax, reading in zip(drawn.axes[1::2], ("qk", "head"), strict=True):
+    for ax, reading in zip(drawn.axes[1::2], READINGS, strict=True):
         marks = {line.get_label(): len(line.get_xdata()) for line in ax.get_lines()}
         ours = {name: n for name, n in marks.items() if name.startswith("ours")}
         beside = {"ours, two, each seed": 6} if reading == "qk" else {}
-        assert ours == {"ours, one, each seed": len(SIZES)} | beside and "authors' points" in marks
+        assert ours == {"ours, one, each seed": len(SIZES) * len(SEEDS)} | beside and "authors' points" in marks
     plt.close(drawn)
 
 

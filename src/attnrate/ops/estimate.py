@@ -87,8 +87,9 @@ def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
     yield "vit_main", f"{seeds} models", seeds * main.hours(start), main.gigabytes(batch)
     items = (2 * seeds + extra) * tuned + extra * start
     yield "vit_permuted", f"{2 * (seeds + extra)} models", main.hours(items), main.gigabytes(batch)
-    what = f"{len(sweep) + 1} models, {spectra:,} images, forward passes alone"
-    yield "vit_spectra", what, main.hours((len(sweep) + 1) * spectra) / 3, main.gigabytes(0)
+    measured = models + 2 * seeds  # the main model untrained too; each as it is and centred
+    what = f"{measured} models, {spectra:,} images, forward passes alone"
+    yield "vit_spectra", what, main.hours(2 * measured * spectra) / 3, main.gigabytes(0)
     t, variants = paper.translation.train, paper.translation.tune.variants
     pair, step = translation_cost(paper.translation), t.batch_tokens / SENTENCE  # pairs of sentences
     altered = sum(t.steps if v == "permuted-scratch" else paper.translation.tune.steps for v in variants)
@@ -104,6 +105,10 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
 
     def cells(p: Params) -> int:
         return len(p.linear.cells.names) * len(p.linear.cells.seeds)
+
+    def mixing(p: Params) -> int:
+        own = p.linear.mixing
+        return own.train.steps * own.train.batch * (len(own.bare) + len(own.filtered)) * len(own.seeds)
 
     def examples(p: Params) -> int:
         steps = sum(task.steps for _, task in p.examples.tasks)
@@ -123,14 +128,13 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
         return work(paper) / work(laptop)
 
     exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.rnn.seeds))
-    sampled = growth(
-        lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names) * len(p.linear.rnn.seeds)
-    )
+    sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names))
     factors = {
         "rates_free_kernel": growth(free_kernel),
         "rates_train": growth(rates),
         "linear_rnn": (1 - SAMPLED) * exact + SAMPLED * sampled,
         "linear_train": growth(lambda p: p.linear.train.steps * p.linear.train.batch * cells(p)),
+        "linear_mixing": growth(mixing),
         "examples_train": growth(examples),
     }
     for stage, factor in factors.items():

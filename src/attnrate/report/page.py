@@ -21,22 +21,36 @@ from PIL import Image
 from pydantic import BaseModel
 
 from attnrate.core.errors import UserError
-from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNTESTED, counts
+from attnrate.report import verdicts
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, counts, gate
 from attnrate.report.tables import short
 
 CONTENT = Path(__file__).with_name("page.toml")
 TEMPLATE = Path(__file__).with_name("page.html.j2")
-SIGNS = {REPRODUCED: ("yes", "✓"), PARTLY: ("part", "≈"), NOT: ("no", "✗"), UNTESTED: ("open", "?")}  # class, sign
-MEANING = {
-    REPRODUCED: "meets its criterion",
-    PARTLY: "meets it in some cases",
-    NOT: "does not meet it",
-    UNTESTED: "this profile cannot decide it",
-}
+CLASSES = {REPRODUCED: "yes", PARTLY: "part", NOT: "no", UNDECIDED: "open"}
 
 
-def sections() -> list[dict]:
-    return tomllib.loads(CONTENT.read_text(encoding="utf-8"))["section"]
+def content() -> dict:
+    return tomllib.loads(CONTENT.read_text(encoding="utf-8"))
+
+
+def facts(row: dict) -> dict[str, str]:
+    """What is known of a claim's effect, by name; what it does not have is left out."""
+    part, unit = verdicts.deciding(row), row["unit"]
+    found = {"Measured": row["measured"], "The paper's": row["paper"]}
+    if part:
+        name = f" ({part['name']})" if part["name"] else ""
+        found["Effect"] = f"{verdicts.effect(part, unit)}{name}"
+        found["Interval"] = f"{100 * part['level']:.4g} %" if part["level"] else ""
+        found["Margin"] = verdicts.margin(part, unit)
+    elif row["test"] != "exact":
+        found["Margin"] = verdicts.margin(row, unit)
+    else:
+        found["Spread"] = row["spread"]
+    stuck = f", {part['dead']} of them stuck" if part and part["dead"] else ""
+    found["Replicates"] = "" if row["replicates"] is None else f"{row['replicates']}{stuck}"
+    found["Parts"] = "\n".join(verdicts.against(row)) if len(row["parts"]) > 1 else ""
+    return {k: v for k, v in (found | {"Budget": gate(row), "Needs": row["needs"]}).items() if v}
 
 
 def image(path: Path) -> dict:
@@ -61,8 +75,9 @@ def markdown(text: str, deeper: int = 0) -> str:
 
 
 def maths(text: str) -> Markup:
-    """m_h and e^-s with real indices and exponents."""
-    html = re.sub(r"(?<!\w)(\w)_(\w+?)(?![^\W_])", r"\1<sub>\2</sub>", str(escape(text)))
+    """m_h, ψ_{q,t} and e^-s with real indices and exponents."""
+    html = re.sub(r"(?<!\w)(\w)_\{([^}]*)\}", r"\1<sub>\2</sub>", str(escape(text)))
+    html = re.sub(r"(?<!\w)(\w)_([^\W²³]+?)(?![^\W_²³])", r"\1<sub>\2</sub>", html)
     return Markup(re.sub(r"\^(-?(?:\([^)]*\)|[\w.]*\w))", r"<sup>\1</sup>", html))
 
 
@@ -116,7 +131,7 @@ def item(entry: dict, reports: Path) -> dict:
     else:
         path = reports / "results" / entry["csv"]
         found = {"csv": csv(path, entry["columns"], entry.get("keep", {})), "files": [path]}
-    return dict.fromkeys(("alt", "paper", "folded")) | entry | found
+    return dict.fromkeys(("alt", "paper", "folded", "about")) | entry | found
 
 
 def fill(section: dict, rows: dict[str, dict], params: BaseModel, reports: Path) -> dict:
@@ -139,7 +154,8 @@ def fill(section: dict, rows: dict[str, dict], params: BaseModel, reports: Path)
 def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
     """The page as reports/index.html; its links are relative."""
     reports, notes = root / "reports", root / "docs" / "readings.md"
-    listed = sections()
+    given = content()
+    listed = given["section"]
     by_id = {r["id"]: r for r in rows}
     rest = [name for name in by_id if name not in {c for s in listed for c in s["claims"]}]
     if rest:
@@ -151,8 +167,11 @@ def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
     return env.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         rows=rows,
         counts=counts(rows),
-        signs=SIGNS,
-        meaning=MEANING,
+        picture=item(given["picture"], reports),
+        facts={r["id"]: facts(r) for r in rows},
+        classes=CLASSES,
+        signs=verdicts.SIGNS,
+        meaning=verdicts.MEANING,
         profile=params.profile,
         sections=[fill(s, by_id, params, reports) for s in listed],
         readings=markdown(body, deeper=1),

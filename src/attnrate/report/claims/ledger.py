@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attnrate.report.claims.statistics import FAILS, FEWEST, HOLDS, OPEN, Judged, Part, judge_part, worst
+from attnrate.report.claims.statistics import FAILS, FEWEST, HOLDS, OPEN, Judged, Part, judge_part, needed, worst
 
 REPRODUCED, PARTLY, NOT, UNDECIDED = "reproduced", "partly", "not reproduced", "undecided"
 VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
@@ -115,11 +115,9 @@ def shown(j: Judged, unit: str) -> str:
     """A part's effect and interval in words."""
     ends = " to ".join(number(v, unit) for v in j.interval)
     dead = f", {j.dead} stuck" if j.dead else ""
-    span = (
-        f" ({j.level:.4g} interval {ends}; n = {j.replicates}{dead})" if j.replicates > 1 else f" (n = {j.replicates})"
-    )
+    level = f"{100 * j.level:.4g} % interval {ends}; " if j.replicates > 1 else ""
     name = f"{j.name}: " if j.name else ""
-    return f"{name}{number(j.effect, unit)}{span.replace('0.9 ', '90 % ').replace('0.95 ', '95 % ')}"
+    return f"{name}{number(j.effect, unit)} ({level}n = {j.replicates}{dead})"
 
 
 def conclude(finding: Finding, rule: Criterion) -> dict:
@@ -133,6 +131,8 @@ def conclude(finding: Finding, rule: Criterion) -> dict:
     cases = by_case((finding.case.get(name, name), o) for name, o in outcome.items())
     if rule.cases and set(cases) - set(rule.cases):
         raise ValueError(f"not among the cases that were named beforehand: {sorted(set(cases) - set(rule.cases))}")
+    missing = [case for case in rule.cases if case not in cases]
+    cases |= dict.fromkeys(missing, OPEN)
     verdict = combine(cases, bool(rule.cases))
     top = dict.fromkeys(SHOWN)
     if judged:
@@ -147,6 +147,7 @@ def conclude(finding: Finding, rule: Criterion) -> dict:
         verdict = verdict if finding.n >= FEWEST else UNDECIDED
     named = [f"{case} {outcome}" for case, outcome in cases.items()] if len(cases) > 1 else []
     needs = [f"{j.name}: {j.needs}" if j.name else j.needs for j in judged.values() if j.needs]
+    needs += [f"{case}: {needed((), rule.test, rule.margin)}" for case in missing]
     rows = [j.to_dict() for j in judged.values()]
     rows += [{"name": p.name, "outcome": outcome[p.name]} for p in finding.parts if isinstance(p, Exact)]
     spread = "; ".join([*(shown(j, rule.unit) for j in judged.values()), *filter(None, [finding.spread])])

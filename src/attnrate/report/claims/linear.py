@@ -278,13 +278,17 @@ def table3_rnn(folder: Path, rule: Criterion) -> Finding:
     )
 
 
+def learned_part(rule: Criterion, name: str, cell: pd.DataFrame) -> Part:
+    """The log of the error over the variance, and at half the steps if the cell has that."""
+    ends = (cell.share, cell.dead), (cell.share_half, cell.share_half > STUCK)
+    full, half = (ratios(share, np.ones(len(share)), dead) for share, dead in ends)
+    return rule.part(name, full, None if np.isnan(half).any() else half, margin=np.log(rule.limits["share"]))
+
+
 def table3_transformer(folder: Path, rule: Criterion) -> Finding:
     r = results(folder)
     cells = original, permuted = runs(r, 3, ORIGINAL), runs(r, 3, ("exchange", ""))
-    learned = [
-        rule.part(f"{name}, learned", np.where(c.dead, np.inf, np.log(c.share)), margin=np.log(rule.limits["share"]))
-        for name, c in (("original", original), ("permuted", permuted))
-    ]
+    learned = [learned_part(rule, f"{n}, learned", c) for n, c in (("original", original), ("permuted", permuted))]
     return Finding(
         f"median {' → '.join(medians(*cells))}",
         [*learned, against(rule, "permuted over original", permuted, original, "mse")],

@@ -225,7 +225,7 @@ def rate_tail(results: Path, rule: Criterion) -> Finding:
         for alpha, row in drawn.iterrows():
             part = rule.part(f"{name}, α = {alpha:g}", (row - 1).tolist())
             parts.append(part)
-            case[part.name] = name
+            case[part.name] = "α ≤ 1" if alpha <= 1 else "α > 1"
         measured.append(f"{name}: {named(drawn.mean(axis=1).items())}")
     why = (
         "(46) is exact for s ≠ t up to the softmax; with s = t the kernel's diagonal enters, which no L² distance sees."
@@ -258,10 +258,11 @@ def recipe(results: Path, rule: Criterion) -> Finding:
 
 def learned_spectrum(results: Path, rule: Criterion) -> Finding:
     s = pd.read_csv(results / "rates_train/trained/spectrum.csv", dtype={"rank": str})
+    s = s[("r = " + s["rank"]).isin(rule.cases)]
     s = s[s.mh == s.groupby("rank").mh.transform("max")].assign(off=lambda t: (t.learned / t.sigma - 1).abs())
     off = s.groupby(["rank", "pairing", "seed"]).off.max()
     if off.empty:
-        raise Undecided("a target of finite rank r ≤ m_h")
+        raise Undecided(f"a target of {' or '.join(rule.cases)} with m_h ≥ r")
     parts = [rule.part(f"r = {rank}", part.tolist()) for rank, part in off.groupby("rank")]
     shown = ", ".join(f"{p.name}: {min(p.values):.1%} to {max(p.values):.1%}" for p in parts)
     return Finding(

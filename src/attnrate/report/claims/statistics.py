@@ -107,7 +107,11 @@ def outcome(values: Sequence[float], test: str, margin: float, k: int = 1) -> tu
         "above": failing.high < margin,
         "below": failing.low > margin,
     }[test]
-    return (HOLDS, holding) if inside and sure[0] else (FAILS, failing) if outside and sure[1] else (OPEN, holding)
+    if inside and sure[0]:
+        return HOLDS, holding
+    # An open part on the wrong side shows the interval that it would have to fail by.
+    wrong = {"equal": abs(holding.centre) > margin, "above": holding.centre < margin, "below": holding.centre > margin}
+    return FAILS if outside and sure[1] else OPEN, failing if wrong[test] else holding
 
 
 def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str:

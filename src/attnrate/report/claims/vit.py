@@ -98,11 +98,11 @@ def falls(results: Path, rule: Criterion) -> Finding:
 def falls_with_width(results: Path, rule: Criterion) -> Finding:
     vit = pd.read_csv(results / "vit_table/vit.csv")
     drops = {
-        reading: np.ptp(errors(vit, reading).iloc[[0, -1]])
+        reading: -np.diff(errors(vit, reading).iloc[[0, -1]])[0]  # 0 where there is one head size
         for reading in ("qk", "width")
         if reading in set(vit.reading)
     }
-    if "width" not in drops:
+    if not drops.get("width"):
         raise Undecided("two head sizes in the width reading")
     share = f"Of the fall, {drops['qk'] / drops['width']:.0%} is there when the heads alone shrink."
     return fall(results, rule, "width", share)
