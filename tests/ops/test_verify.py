@@ -81,9 +81,11 @@ def test_an_unchanged_tree_has_moved_nowhere(tree, capsys):
         ),
         ("reports/claims.json", '"1.2"', '"1.3"', True),  # words follow their numbers
         ("reports/claims.json", '"n": 3', '"n": 4', False),
-        ("reports/claims.json", "reproduced", "partly", False),
+        ("reports/claims.json", "reproduced", "undecided", True),  # it may open, but not turn around
+        ("reports/claims.json", "reproduced", "not reproduced", False),
         ("reports/metrics/summary.json", "0.5", "0.51", True),
-        ("reports/metrics/summary.json", '"reproduced": 1', '"reproduced": 2', False),
+        ("reports/metrics/summary.json", '"reproduced": 1', '"reproduced": 2', True),  # some verdicts open or close
+        ("reports/metrics/summary.json", '"reproduced": 1', '"reproduced": 9', False),
     ],
 )
 def test_a_change_is_shown_and_judged_by_its_tolerance(tree, capsys, name, old, new, good):

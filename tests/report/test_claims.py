@@ -322,9 +322,9 @@ def test_the_numbers_are_the_slope_at_the_largest_alpha_and_the_worst_exact_cell
 
 
 def test_errors_are_logarithms_of_medians_over_seeds(tmp_path):
-    rows = [("exp", "original", "", "rnn", "population", m) for m in (1e-8, 1e-7, 1)]
+    rows = [("exp", "original", "", "rnn-bias", "population", m) for m in (1e-8, 1e-7, 1)]
     rows += [("exp", "causal", "signed", "transformer", recipe, m) for recipe, m in (("mixing", 1e-2), ("plain", 1))]
-    rows.append(("uniform", "original", "", "rnn", "population", 1))
+    rows.append(("uniform", "original", "", "rnn-bias", "population", 1))
     columns = ["target", "alteration", "filter", "model", "recipe", "mse"]
     found = summary.linear(write(tmp_path, {"linear_table/linear.csv": pd.DataFrame(rows, columns=columns)}))
     assert found == {"rnn": pytest.approx(-7), "tf_mixed": pytest.approx(-2)}

@@ -113,11 +113,22 @@ def number(value: float | None, unit: str) -> str:
 
 def shown(j: Judged, unit: str) -> str:
     """A part's effect and interval in words."""
-    ends = " to ".join(number(v, unit) for v in j.interval)
+    low, high = j.interval
+    ends = f"{number(low, unit) if low is not None else '0' if unit == 'ratio' else '-∞'} to {number(high, unit)}"
     dead = f", {j.dead} stuck" if j.dead else ""
     level = f"{100 * j.level:.4g} % interval {ends}; " if j.replicates > 1 else ""
     name = f"{j.name}: " if j.name else ""
     return f"{name}{number(j.effect, unit)} ({level}n = {j.replicates}{dead})"
+
+
+def gates(parts: list[Part], judged: dict[str, Judged]) -> bool | str | None:
+    """What the budget gate says of all parts; None where it did not come to it, since a part is open anyway."""
+    found = {judged[p.name].converged for p in parts}
+    if False in found:
+        return False
+    if any(p.half is None for p in parts):
+        return "not run"
+    return True if found == {True} else None
 
 
 def conclude(finding: Finding, rule: Criterion) -> dict:
@@ -138,13 +149,11 @@ def conclude(finding: Finding, rule: Criterion) -> dict:
     if judged:
         deciding = worst(list(judged.values()))
         top = {key: deciding.to_dict()[key] for key in SHOWN}
-        gates = {j.converged for j in judged.values()}
-        top["converged"] = (
-            None if not rule.trained else False if False in gates else True if gates == {True} else "not run"
-        )
+        top["converged"] = gates(drawn, judged) if rule.trained else None
     elif rule.trained:  # judged without an interval over replicates: their number still counts
         top["replicates"], top["converged"] = finding.n, "not run"
-        verdict = verdict if finding.n >= FEWEST else UNDECIDED
+        if finding.n < FEWEST:
+            verdict, missing = UNDECIDED, ["replicates"]
     named = [f"{case} {outcome}" for case, outcome in cases.items()] if len(cases) > 1 else []
     needs = [f"{j.name}: {j.needs}" if j.name else j.needs for j in judged.values() if j.needs]
     needs += [f"{case}: {needed((), rule.test, rule.margin)}" for case in missing]

@@ -29,7 +29,7 @@ def linear(results: Path) -> dict:
     """The RNN (rnn) and the Transformer (tf) on e^-s; tf also with inputs exchanged, and mixed by the signed filter."""
     table = pd.read_csv(results / "linear_table/linear.csv", keep_default_na=False).query("target == 'exp'")
     medians = table.groupby(["model", "recipe", "alteration", "filter"]).mse.median()
-    rnn, tf = ("rnn", "population"), ("transformer", "centred")
+    rnn, tf = ("rnn-bias", "population"), ("transformer", "centred")
     cells = {
         "rnn": (*rnn, "original", ""),
         "tf": (*tf, "original", ""),
