@@ -39,6 +39,7 @@ def spectra_panel(ax: plt.Axes, spectra: pd.DataFrame, reading: str, normalisati
         low = np.maximum(part["mean"] - part.sd, 0.05 * part["mean"])  # a logarithmic axis has no room for zero
         ax.fill_between(part.k, low, part["mean"] + part.sd, color=colour, alpha=0.15, lw=0)
     ax.set_yscale("log")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("k")
     ax.set_ylabel(NORMALISED[normalisation])
     ax.set_title(f"(a) {reading}: first head, last layer (mean ± sd over images)")
