@@ -102,7 +102,7 @@ def run(quick: bool) -> Iterator[Row]:
     ranks, heads = p.target.ranks, p.recipes.trained.mh
     if quick:
         ranks, heads = ranks[:1], heads[:2]
-    pairings = p.train.pairings[:2]  # two replicates
+    pairings = p.recipes.trained.pairings[:2]  # two replicates
     targets = list(pod.make_grid(**p.target | {"pairings": pairings, "alphas": [ALPHA], "ranks": ranks}))
     cells = list(itertools.product(range(len(targets)), heads, p.train.seeds))
     torch.set_num_threads(THREADS)

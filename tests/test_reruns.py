@@ -66,10 +66,10 @@ def test_in_a_clone_without_cache_nothing_is_to_do(workspace):
         ),
         ([("src/attnrate/report/fig_vit.py", '"C0"', '"C5"')], {"fig_vit"}),
         ([("src/attnrate/report/fig_rates.py", '"C0"', '"C5"')], {"fig1"}),
-        # A criterion of a claim retrains nothing; one figure and the page show a criterion.
+        # A criterion of a claim retrains nothing; two figures and the page show a criterion.
         (
             [("src/attnrate/report/claims/criteria.toml", "limits = { mse = 1e-6 }", "limits = { mse = 1e-5 }")],
-            {"claims", "fig_examples", "page"},
+            {"claims", "fig_examples", "fig_ledger", "page"},
         ),
     ],
     ids=["messages", "schemas", "fig_vit", "fig_rates", "criteria"],

@@ -96,7 +96,7 @@ def test_every_claim_is_judged_and_says_the_profile(smoke):
     criteria = tomllib.loads((ROOT / "src/attnrate/report/claims/criteria.toml").read_text(encoding="utf-8"))
     assert [row["id"] for row in rows] == list(criteria)
     assert {row["profile"] for row in rows} == {"smoke"}
-    assert all(row["verdict"] and row["why"] for row in rows)
+    assert all(row["verdict"] and (row["why"] or row["needs"]) for row in rows)
 
 
 def test_the_table_of_rates_is_exactly_the_grid(smoke):
@@ -158,7 +158,11 @@ def test_a_smaller_grid_leaves_no_stale_point_and_trains_nothing(smoke):
     rates = {"rates_constructive", "rates_free_kernel", "rates_table"}
     assert ran == {"validate", *rates, "vit_spectra", "vit_table"}
     results = smoke.path / "reports" / "results"
-    tables = [*results.glob("rates_*/*.csv"), *results.glob("vit_table/*.csv"), *results.glob("vit_spectra/*.csv")]
+    tables = [
+        *(t for t in results.glob("rates_*/*.csv") if t.parent.name != "rates_exact"),
+        *results.glob("vit_table/*.csv"),
+        *results.glob("vit_spectra/*.csv"),
+    ]
     heads = {t: set(pd.read_csv(t).mh) for t in tables if "mh" in pd.read_csv(t, nrows=0).columns}
     assert {results / f"{t}.csv" for t in ("rates_table/rates", "rates_table/pod", "vit_table/vit")} <= set(heads)
     vit, width = smoke.params()["vit"], smoke.params()["rates"]["constructive"]["width_rank"]

@@ -119,9 +119,9 @@ def test_a_missing_input_is_named_with_its_remedy(workspace, name, part):
 
 
 def test_a_stage_without_its_item_says_how_it_is_called(workspace):
-    code, output = workspace.run("python", "stages/vit_sweep.py", "qk")
+    code, output = workspace.run("python", "stages/vit_sweep.py")
     (line,) = output.splitlines()
-    assert code == 1 and line.endswith("usage: python stages/vit_sweep.py READING MH")
+    assert code == 1 and line.endswith("usage: python stages/vit_sweep.py NAME")
 
 
 def test_a_stage_runs_the_library_of_its_own_tree(workspace):

@@ -66,7 +66,7 @@ def test_two_killed_processes_end_in_the_same_bytes(two, tmp_path):
 def sweep(folder):
     """A stage of two processes, as `launch` in params.yaml may ask for it."""
     env = {k: v for k, v in os.environ.items() if k != "DVC_STAGE"} | {"OMP_NUM_THREADS": "1"}
-    command = [*TORCHRUN, str(ROOT / "stages" / "vit_sweep.py"), "qk", "3"]
+    command = [*TORCHRUN, str(ROOT / "stages" / "vit_sweep.py"), "qk-3"]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 

@@ -19,7 +19,7 @@ from tests.robustness.undisturbed import smoke
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
 CLUSTER = ("python", "-m", "attnrate.ops.cluster")
 COMMAND = "--wait-for-lock repro --single-item "
-STAGES = {"validate", "vit_images", "vit_sweep@qk-1", "vit_sweep@qk-2"}
+STAGES = {"validate", "vit_images", "vit_sweep@qk-1", "vit_sweep@qk-2", "vit_sweep@width-2"}
 
 
 def outs(space: Workspace, stages: set[str]) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ def test_a_killed_worker_changes_no_byte(spaces):
     while not list(space.path.glob(".scratch/checkpoints/vit_sweep-qk-1-*/*.safetensors")):
         assert driver.poll() is None and time.monotonic() < end, driver.stdout.read()
         time.sleep(0.02)
-    stage = find(space, "stages/vit_sweep.py", "qk", "1")
+    stage = find(space, "stages/vit_sweep.py", "qk-1")
     above = stage.parents()
     table = json.loads((space.path / ".dvc/tmp/rwlock").read_text())
     assert any(entry["cmd"].endswith(COMMAND + "vit_sweep@qk-1") for entry in table["write"].values())
@@ -72,7 +72,7 @@ def test_a_killed_worker_changes_no_byte(spaces):
     output, _ = driver.communicate(timeout=120)
     assert driver.returncode == 0, output
     assert "vit_sweep@qk-1: started again, its worker was lost" in output and output.count("started again") == 1
-    assert all(f"{name}: done in" in output for name in STAGES) and "4 stages run, 0 up to date" in output
+    assert all(f"{name}: done in" in output for name in STAGES) and "5 stages run, 0 up to date" in output
 
     assert "Running stage" not in space.ok("dvc", "repro", "vit_sweep")
     plain.ok("dvc", "repro", "vit_sweep")

@@ -147,7 +147,9 @@ def sound(content: dict, found: BaseModel) -> None:
     for key, value in profile.flatten(content).items():
         pairs = zip(value, declared[key], strict=True) if isinstance(value, list) else [(value, declared[key])]
         for item, typed in pairs:
-            assert type(item) in (int, float, str, NoneType) and item not in (math.inf, -math.inf) and item == item, key
+            assert (
+                type(item) in (bool, int, float, str, NoneType) and item not in (math.inf, -math.inf) and item == item
+            ), key
             assert type(item) is type(typed) or (type(item) is int and type(typed) is float), key
     assert read(dump(content)) == found
 

@@ -173,7 +173,7 @@ def prepare(folder, epochs):
 
 
 def launch(folder):
-    command = [sys.executable, ROOT / "stages" / "vit_sweep.py", "qk", "3"]
+    command = [sys.executable, ROOT / "stages" / "vit_sweep.py", "qk-3"]
     return subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
 
 
