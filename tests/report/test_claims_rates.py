@@ -149,8 +149,8 @@ WIDER = columns(WIDTHS, l1=lambda t: t.width ** np.where(t.alpha > 1.5, -1.5, -2
         ("rate-network", falling(RATES, half), NOT),
         ("rate-network", falling(TRUNCATION, half), REPRODUCED),
         ("rate-tail", columns(TRUNCATION, mse=lambda t: t.mse ** np.where(t.alpha > 1, 0.5, 1.0)), PARTLY),
-        ("rate-tail", columns(TRUNCATION, mse=lambda t: t.mse**0.5), NOT),
-        ("rate-tail", columns(TRUNCATION, mse_without_diagonal=lambda t: t.mse**0.5), NOT),
+        ("rate-tail", columns(TRUNCATION, mse_without_diagonal=lambda t: t.mse**0.5), PARTLY),
+        ("rate-tail", columns(TRUNCATION, mse_without_diagonal=lambda t: t.mse**0.5, mse=lambda t: t.mse**0.5), NOT),
         ("recipe", errors(10, estimator="paper"), NOT),
         ("recipe", errors(99, estimator="paper", alpha=[0.55, 1.0]), REPRODUCED),  # not among its α
         ("learned-spectrum", columns(SPECTRUM, learned=lambda t: t.learned.where(t["rank"] == "2", 0)), PARTLY),
