@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from attnrate.report.claims import linear, propositions
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED
-from attnrate.report.claims.linear import EVALUATORS, FILTERED
+from attnrate.report.claims.linear import FILTERED
 from attnrate.report.claims.statistics import FAILS, HOLDS
 from attnrate.report.tables_linear import HAND_SET, MIXED
 from tests.report.common import RULES, both, columns, entries, outcomes, write
 from tests.report.common import judged as judge
 
+EVALUATORS = linear.EVALUATORS | propositions.EVALUATORS
 MODELS = {"rnn": ("rnn-bias", "population"), "transformer": ("transformer", "centred")}
 MODELS |= {"mixed": MIXED, "helped": FILTERED, "set": HAND_SET}
 OTHERS = (("rnn", "population"), ("rnn-bias", "samples"), ("transformer", "plain"))  # no claim is about these

@@ -228,8 +228,8 @@ def rate_tail(results: Path, rule: Criterion) -> Finding:
             case[part.name] = name
         measured.append(f"{name}: {named(drawn.mean(axis=1).items())}")
     why = (
-        "(46) holds for s ≠ t where the tail is small, α > 1; at α = 0.55 it is larger than 1 and the softmax saturates. "
-        "With s = t the kernel's diagonal enters, which no L² distance sees."
+        "(46) holds for s ≠ t where the tail is small, α > 1; at α = 0.55 it exceeds 1 and the softmax saturates. With "
+        "s = t the kernel's diagonal enters, which no L² distance sees."
     )
     return Finding("slopes against the tail sum, " + "; ".join(measured), parts, why, len(parts), case)
 
