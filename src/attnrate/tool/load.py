@@ -17,8 +17,7 @@ from torch import Generator, Tensor, nn
 from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
 from attnrate.core.errors import UserError
-from attnrate.spectra.attention import SUPPORTED
-from attnrate.spectra.measure import brief
+from attnrate.spectra.attention import brief
 
 TOKENS = 512  # the most of a model that names no limit
 
