@@ -1,7 +1,7 @@
 """Tiny models by configuration, random weights, and the scores of each by a route of its own.
 
 The route is a pass of the model as it is, with hooks on the modules that make queries and keys: their outputs, cut into
-heads as the model does, rotary positions by the model's own function, give q kᵀ · scale in full and in double precision.
+heads as the model does, with rotary positions by the model's own function, give q kᵀ · scale in full, in doubles.
 """
 
 from collections.abc import Callable
@@ -120,15 +120,13 @@ CASES = {
         attentions=True,
     ),
     "ALBERT": Case(lambda: tf.AlbertModel(tf.AlbertConfig(**SHORT, embedding_size=8)), IDS, BERT_LIKE, 2),
-    "DeBERTa": Case(
-        lambda: tf.DebertaModel(tf.DebertaConfig(**DEBERTA)), IDS, none, 2, scale=(8 * 3) ** -0.5, note="bias"
-    ),
+    "DeBERTa": Case(lambda: tf.DebertaModel(tf.DebertaConfig(**DEBERTA)), IDS, none, 2, scale=24**-0.5, note="bias"),
     "DeBERTa v2": Case(
         lambda: tf.DebertaV2Model(tf.DebertaV2Config(**DEBERTA)),
         IDS,
         apart("query_proj", "key_proj"),
         2,
-        scale=(8 * 3) ** -0.5,
+        scale=24**-0.5,
         note="bias",
     ),
     "GPT-2": Case(

@@ -136,7 +136,7 @@ class Catch(TorchFunctionMode):
             F.has_torch_function = before
 
     def fused(self, func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **rest):
-        number, self.products = self.products, self.products + 1
+        number = self.count(query, key)
         if number in self.plan and self.cut:
             query = self.changed(number, query, key)
         out = func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **rest)
@@ -147,6 +147,11 @@ class Catch(TorchFunctionMode):
             self.note("with a bias added to the scores (relative positions): it is no part of QKᵀ and left out")
         self.attention(query, key, attn_mask, is_causal, scale, causal=is_causal or causal, number=number, out=out)
         return out
+
+    def count(self, q: Tensor, k: Tensor) -> int:
+        """The number of this product of queries and keys (or transposed keys) in the forward pass."""
+        self.products += 1
+        return self.products - 1
 
     def product(self, name: str, func, args, kwargs) -> Tensor:
         values = flow.given(args, kwargs)
@@ -160,8 +165,8 @@ class Catch(TorchFunctionMode):
         args += tuple(kwargs.pop(key) for key in ("input", "batch1", "batch2", "mat2", "other") if key in kwargs)
         if min(args[place].dim(), args[place + 1].dim()) < 3:
             return func(*args, **kwargs)
+        number = self.count(args[place], args[place + 1])
         q, k = flow.together(args[place], args[place + 1].mT)
-        number, self.products = self.products, self.products + 1
         if number in self.plan and self.cut:
             q = self.changed(number, q, k)
             args = (*args[:place], q, *args[place + 1 :])

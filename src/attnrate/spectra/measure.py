@@ -101,7 +101,8 @@ def measure_all(
     """Several spectra in one pass. Each batch is what the model's forward takes, without padding.
 
     scores: of q kᵀ times the scale. centred: without what is constant in a row of it, which the softmax ignores: keys
-    minus their mean. softmax: of the attention matrix, after mask and softmax. Of each input two heads' values are kept.
+    minus their mean. softmax: of the attention matrix, after mask and softmax.
+    Of each input two heads' values are kept.
     """
     gathered = [Gathered(name, normalisation) for name in which]
     catch = Catch(lambda call: [each.use(call) for each in gathered])
