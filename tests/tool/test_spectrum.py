@@ -156,7 +156,9 @@ def test_texts_give_the_singular_values_of_scores_formed_in_full(name, tmp_path,
     notes = json.loads((tmp_path / "out" / "provenance.json").read_text())["notes"]
     assert "fits and figures stop at k = 1, since the shortest input has no more tokens" in notes
     masked = any("masked" in note for note in found.notes)
-    assert masked == (name in ("gpt2", "llama"))
+    assert masked == (name != "bert")
+    kinds = {"bert": ["self"] * 2, "marian": ["self", "self", "causal", "cross"]}
+    assert found.kinds == kinds.get(name, ["causal"] * 2)
 
 
 @pytest.mark.parametrize("options", [{}, {"qk_norm": True}, {"class_token": False, "global_pool": "avg"}])
@@ -218,10 +220,10 @@ def test_the_command_writes_everything_and_the_same_bytes_again(tmp_path, pictur
         runs.append({p.name: p.read_bytes() for p in (tmp_path / "deep" / "out").iterdir()})
     assert runs[0] == runs[1]
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["out"]
-    assert runs[0]["spectra.csv"].decode().splitlines()[0] == "layer,head,k,mean,sd,n"
-    assert len(runs[0]["spectra.csv"].decode().splitlines()) == 1 + 6 * 2 * 32
+    assert runs[0]["spectra.csv"].decode().splitlines()[0] == "spectrum,layer,head,k,mean,sd,n"
+    assert len(runs[0]["spectra.csv"].decode().splitlines()) == 1 + 6 * 2 * (32 + 32 + 64)
     fits = json.loads(runs[0]["fits.json"])
-    assert [(f["layer"], f["head"]) for f in fits] == [(layer, head) for layer in range(1, 7) for head in (1, 2)]
+    assert [(f["layer"], f["head"]) for f in fits[:12]] == [(layer, head) for layer in range(1, 7) for head in (1, 2)]
     assert all(f["slope"]["low"] < f["slope"]["slope"] < f["slope"]["high"] < 0 for f in fits)
     origin = json.loads(runs[0]["provenance.json"])
     assert origin["model"] == "test_vit" and origin["weights"]["source"] == "w.safetensors"

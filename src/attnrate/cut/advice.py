@@ -150,7 +150,7 @@ def savings(layers: list[Layer], sizes: dict[int, int], model: nn.Module, name: 
                 each = ((layer.origin.q, layer.heads, layer.queries), (layer.origin.k, keys, layer.keys))
                 for trail, heads, tokens in each:
                     inputs = trail.weight.shape[0 if trail.across else 1]
-                    into["flops"] += 2 * tokens * heads / layer.heads * inputs * layer.heads * many
+                    into["flops"] += 2 * tokens * heads * inputs * many
                     if layer.name not in counted:  # layers may share weights
                         into["parameters"] += heads * many * (inputs + (trail.bias is not None))
         counted.add(layer.name)

@@ -1,8 +1,8 @@
 """A checkpoint with smaller heads: only m_h rows of each head's W_Q and W_K.
 
-The tensors have the names of the model's own. Where an architecture takes queries and keys of another size than values,
-as this project's ViT does (`vit.model.build("qk", m_h)`), it loads them as they are if all heads have one m_h. `restore`
-fills a model of the original shape with zeros where rows are gone, which gives the same scores.
+The tensors have the names of the model's own. An architecture that takes queries and keys of another size than values,
+as this project's ViT does (`vit.model.build("qk", m_h)`), loads them as they are if all heads have one m_h. `restore`
+fills a model of the original shape, with zeros where rows are gone, which gives the same scores.
 """
 
 import json
@@ -34,7 +34,8 @@ def _home(model: nn.Module, tensor: Tensor) -> tuple[str, int]:
 def smaller(model: nn.Module, found: Advice) -> tuple[dict[str, Tensor], Rows]:
     """The model's tensors with its advised heads, cut by data, and the rows that are left."""
     setting, layers = found.advised(), found.scan.layers
-    state = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+    once = {(t.data_ptr(), t.shape): (name, t) for name, t in reversed(model.state_dict().items())}  # tied ones
+    state = {name: tensor.detach().cpu().clone() for name, tensor in reversed(once.values())}
     if not all(layer.origin for layer in layers):
         raise UserError("not exported: queries or keys are more than a linear layer's output (rotary positions, norms)")
     dropped: dict[str, set[int]] = {}
@@ -72,14 +73,8 @@ def _place(state: dict, dropped: dict, dims: dict, model: nn.Module, trail: Trai
 
 
 def save(path: Path, state: Mapping[str, Tensor], kept: Rows) -> None:
-    """One safetensors file; which rows are left stands in its metadata. Tensors that are one are kept once."""
-    once, seen = {}, {}
-    for name, tensor in state.items():
-        key = (tensor.data_ptr(), tensor.shape) if tensor.numel() else name
-        if key not in seen:
-            seen[key] = name
-            once[name] = tensor.contiguous()
-    save_file(once, path, {"rows": json.dumps(kept)})
+    """One safetensors file; which rows are left stands in its metadata."""
+    save_file(dict(state), path, {"rows": json.dumps(kept)})
 
 
 @torch.no_grad()

@@ -166,6 +166,17 @@ class Study:
                     bar.update()
         return pd.DataFrame([self._row(*row) for row in zip(settings, loss, out, strict=True)])
 
+    @torch.no_grad()
+    def outputs(self, batch: Any, setting: Setting) -> Tensor:
+        """What the model says with heads cut so."""
+        plan = Catch(lambda call: None)
+        plan.offers = False
+        with plan.watching(self.model):
+            plan.run(self.model, batch)
+        cut = Catch(lambda call: None, self._cut(setting, []), plan.plan)
+        with cut.watching(self.model):
+            return losses.outputs(cut.run(self.model, batch))
+
     def _errors(self, call: Call, own: list[Factors]) -> None:
         """Relative errors of scores for all m_h at once, of every method."""
         a, b = second_moments(call.q), second_moments(call.k)  # (N, h, D, D)

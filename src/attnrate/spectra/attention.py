@@ -230,12 +230,15 @@ class Catch(TorchFunctionMode):
         if not (q.isfinite().all() and k.isfinite().all()):
             raise UserError(f"{name}: its queries or keys hold nan or inf; check the weights")
         windows, pooled = len(q) // self.batch, q.shape[-2] != k.shape[-2]
+        kind = "cross" if pooled or CROSS.search(name) else "causal" if causal else "self"
+        kind += ", windows" if windows > 1 else ""
         if self.layer == len(self.layers):
             self.layers.append(name)
-            kind = "cross" if pooled or CROSS.search(name) else "causal" if causal else "self"
-            self.kinds.append(f"{kind}, windows" if windows > 1 else kind)
+            self.kinds.append(kind)
         elif self.layers[self.layer] != name:
             raise UserError(f"{name}: the order of layers changes between inputs; {SUPPORTED}")
+        elif not kind.startswith("self"):  # an input of one token tells nothing
+            self.kinds[self.layer] = kind
         if pooled:
             self.note("queries and keys are of different number (pooling or cross-attention)", name)
         if windows > 1:
