@@ -18,6 +18,7 @@ VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
 CRITERIA = Path(__file__).with_name("criteria.toml")
 SHOWN = ("effect", "interval", "level", "margin", "replicates", "converged")  # of the part that decides
 KEYS = {"ref", "claim", "criterion", "data", "command", "limits", "test", "margin", "unit", "cases", "trained", "paper"}
+KEYS |= {"ours"}
 
 
 @dataclass(frozen=True)
