@@ -19,7 +19,7 @@ def main(p, to):
         run_transformer(cells, own.mh, name, linear.recipes.centred, linear.model, own.train, linear.eval)[0]
         for name in ("mixing", "learned-filter")
     ]
-    _, mse, _ = train_rnn(*zip(*cells, strict=True), recipe="population", bias=True, **own.rnn)
+    _, mse, _ = train_rnn(*zip(*cells, strict=True), recipe="population", bias=True, batch=own.train.batch, **own.rnn)
     rows = [result_row(t, "rnn-bias", "population", s, e) for (t, s), e in zip(cells, mse, strict=True)]
     for t in spanning:
         network = handset.build(filters.kernel(t), **linear.model)
