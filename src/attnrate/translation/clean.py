@@ -13,7 +13,7 @@ def normaliser(language: str) -> Callable[[str], str]:
 
 
 def alike(one: np.ndarray, other: np.ndarray, ratio: float | None) -> np.ndarray:
-    """Pairs neither side of which has more than `ratio` times the tokens of the other (clean-corpus-n.perl of Moses)."""
+    """Pairs neither side of which has more than `ratio` times the tokens of the other: Moses' clean-corpus-n.perl."""
     if ratio is None:
         return np.ones(len(one), bool)
     return (one <= ratio * other) & (other <= ratio * one)
