@@ -3,11 +3,12 @@
 import launcher  # noqa: F401
 
 from attnrate.core import stage
+from attnrate.large.parts import holds
 from attnrate.vit import model
 from attnrate.vit.train import Run, train_all
 
 
-def main(p, to):
+def main(p, to, part):
     stage.set_threads(p.threads)
     own, sizes = p.vit.main, p.vit.model
     budget = "full" if own.start == "scratch" else "tune"
@@ -21,7 +22,8 @@ def main(p, to):
     images = stage.data("vit_images") / "images.npz"
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    train_all([run(seed) for seed in own.seeds], to, images, [], recipe=recipe, **groups)
+    runs = [r for r in map(run, own.seeds) if holds(part, r.name)]
+    train_all(runs, to, images, [], recipe=recipe, device=p.device, **groups)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ random permutation; permuted-scratch: as permuted, but from where the main model
 import launcher  # noqa: F401
 
 from attnrate.core import stage
+from attnrate.large.parts import holds
 from attnrate.vit import model
 from attnrate.vit.permute import permutation
 from attnrate.vit.train import Run, train_all
 
 
-def main(p, to):
+def main(p, to, part):
     stage.set_threads(p.threads)
-    main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main")
+    main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main") / part
     patches = (sizes.image_size // sizes.patch) ** 2
     first10, random = (permutation(reading, patches, own.permutation_seed) for reading in ("first10", "random"))
     budget = "full" if main.start == "scratch" else "tune"
@@ -41,7 +42,8 @@ def main(p, to):
     images = stage.data("vit_images") / "images.npz"
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    train_all(every, to, images, [weights], recipe=recipe, **groups)
+    every = [run for run in every if holds(part, run.name)]
+    train_all(every, to, images, [weights], recipe=recipe, device=p.device, **groups)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,14 @@ from attnrate.schemas.check import (
     Fraction,
     Head,
     Heads,
+    Parts,
     Positive,
     Rate,
     Schedule,
     Section,
     Seed,
     Seeds,
+    split,
     unique,
 )
 
@@ -55,13 +57,13 @@ class Grid(Section):
         return [(reading, int(mh)) for reading, mh in (name.split("-") for name in self.models)]
 
 
-RecipeName = Literal["adamw", "muon"]
+RecipeName = Literal["adamw", "muon", "authors"]
 
 
 class Sweep(Section):
     seeds: Seeds = Field(description="seeds of the sweep")
     start: Start = Field(description="what the sweep starts from; a timm model is cut to m_h by an SVD")
-    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind")
+    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind, authors what theirs was")
 
 
 class Beside(Section):
@@ -69,6 +71,7 @@ class Beside(Section):
     seeds: Seeds = Field(description="their seeds")
     recipe: RecipeName = Field(description="their recipe")
     epochs: Count = Field(description="their passes over the training images")
+    parts: Parts = Field(description="their runs in the items of the matrix: all, or each seed's, side by side")
 
 
 class Main(Section):
@@ -77,6 +80,7 @@ class Main(Section):
     start: Start = Field(description="what the main model starts from")
     recipe: RecipeName = Field(description="recipe of the main model, if it starts from scratch")
     epochs: Count = Field(description="passes over the training images, if it starts from scratch")
+    parts: Parts = Field(description="its runs and Table 1's in the items of the matrix: all, or each seed's")
 
 
 class Permuted(Section):
@@ -121,11 +125,15 @@ class Recipe(Section):
     optimiser: Optimiser = Field(description="optimiser; muon on matrices inside the model, AdamW on the rest")
     lr: Rate = Field(description="peak learning rate")
     weight_decay: Decay = Field(description="weight decay")
+    augment: Literal["mirror", "crop"] = Field(
+        description="mirror: half of the images; crop: a random part of each, resized, as in the authors' code"
+    )
 
 
 class Recipes(Section):
     adamw: Recipe
     muon: Recipe
+    authors: Recipe
 
 
 class Tune(Section):
@@ -193,4 +201,7 @@ class Vit(Section):
             raise ValueError("vit.model.pool should be token where vit.sweep.start or vit.main.start is a timm model")
         if not set(self.permuted.seeds) <= set(self.main.seeds):
             raise ValueError("vit.permuted.seeds should be among vit.main.seeds, whose trained models they start from")
+        beside = [f"beside_mh{mh}_seed{seed}" for mh in self.beside.mh for seed in self.beside.seeds]
+        split(self.beside.parts, beside, "vit.beside.parts")
+        split(self.main.parts, [f"main_seed{seed}" for seed in self.main.seeds], "vit.main.parts")
         return self
