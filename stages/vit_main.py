@@ -10,18 +10,19 @@ from attnrate.vit.train import Run, train_all
 def main(p, to):
     stage.set_threads(p.threads)
     own, sizes = p.vit.main, p.vit.model
+    weights = stage.data("vit_pretrained") / "weights.safetensors"  # if it starts from them
     budget = "full" if own.start == "scratch" else "tune"
 
     def run(seed):
         def start():
-            return model.make("qk", own.mh, seed, own.start, **sizes)
+            return model.make("qk", own.mh, seed, own.start, weights, **sizes)
 
         return Run("qk", own.mh, seed, "main", start, own.start, budget=budget)
 
     images = stage.data("vit_images") / "images.npz"
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    train_all([run(seed) for seed in own.seeds], to, images, [], recipe=recipe, **groups)
+    train_all([run(seed) for seed in own.seeds], to, images, [weights], recipe=recipe, **groups)
 
 
 if __name__ == "__main__":
