@@ -16,10 +16,8 @@ def main(p, to):
     images = files.read_npz(stage.data("vit_spectra") / "main.npz")
     figure.save("fig2", fig_vit.figure2(images, normalisation, f"{note}, $m_h$ = {p.vit.main.mh}, 1 seed"))
 
-    images = files.read_npz(stage.data("vit_pretrained") / "violins.npz")
-    heads, values = (pd.read_csv(stage.results("vit_pretrained") / f"{name}.csv") for name in ("heads", "values"))
-    drawn = fig_pretrained.figure(images, heads, values, normalisation, p.vit.pretrained.name, note)
-    figure.save("fig2_pretrained", drawn)
+    tables = (pd.read_csv(stage.results("vit_pretrained") / f"{name}.csv") for name in ("quantiles", "heads", "values"))
+    figure.save("fig2_pretrained", fig_pretrained.figure(*tables, p.vit.pretrained.name, note))
 
     recipes, seeds = (p.vit.sweep.recipe, p.vit.beside.recipe), (len(p.vit.sweep.seeds), len(p.vit.beside.seeds))
     counts = ", ".join(f"{n} ({recipe})" for n, recipe in zip(seeds, recipes, strict=True))

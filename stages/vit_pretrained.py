@@ -1,8 +1,10 @@
 """A ViT that others pretrained: its weights under timm's names, and Figure 2's singular values on it.
 
 heads.csv has ranks and spread of every head within each of several disjoint groups of test images, `trained`, and
-beside it `untrained`, another model for each group; values.csv the singular values of the first and of the last layer.
-`centred` is without what is constant in a row, as the softmax sees it. Most of it is taken on fewer images of a group.
+beside it `untrained`, another model for each group; values.csv the singular values of the last layer, mean over groups;
+quantiles.csv the first head's in the first and in the last layer, over images. `centred` is without what is constant in
+a row, as the softmax sees it; what is only compared is taken on the first images of a group. The folder of data has
+nothing but the weights: trainings may start from them, and should not wait for spectra.
 """
 
 import launcher  # noqa: F401
@@ -21,6 +23,8 @@ from attnrate.spectra.measure import measure
 from attnrate.vit import model
 from attnrate.vit.view import View, load
 
+SHOWN = 32  # values of Figure 2
+
 
 def obtain(own):
     """The weights, and what to know about them."""
@@ -33,6 +37,13 @@ def obtain(own):
         raise UserError(f"{dinov2.PACKAGE}: its weights give {found} where its own graph gives {dinov2.GRAPH}")
     source = {"package": dinov2.PACKAGE, "file": dinov2.ONNX, "sha256": dinov2.SHA256, "outputs": found.round(3)}
     return weights, about | source | {"what": dinov2.WHAT, "changed": dinov2.CHANGED}
+
+
+def quantiles(violins, layer):
+    """A row for each of 41 quantiles over all images, a column for each of the first values."""
+    values, at = np.concatenate([v[layer] for v in violins])[:, :SHOWN], np.linspace(0, 1, 41)
+    table = pd.DataFrame(np.quantile(values, at, axis=0), columns=range(1, values.shape[1] + 1))
+    return pd.DataFrame({"layer": layer, "quantile": at}).join(table)
 
 
 def main(p, to):
@@ -58,18 +69,18 @@ def main(p, to):
         )
         for state, centred, vit, chosen in cases:
             batches = (view(batch) for batch in chosen.split(64))
-            seen = measure(vit, batches, p.vit.spectra.normalisation, centred)
+            seen = measure(vit, batches, "tokens", centred)
             keys = {"state": state, "centred": centred, "group": group}
             found = seen.ranks.merge(spread(seen.spectra, own.floor, ["layer", "head"]).reset_index())
             heads.append(pd.DataFrame(keys, index=found.index).join(found))
-            ends = seen.spectra[seen.spectra.layer.isin([1, len(seen.layers)])]
-            values.append(pd.DataFrame(keys, index=ends.index).join(ends))
+            values.append(pd.DataFrame(keys, index=seen.spectra.index).join(seen.spectra))
             if centred and state == "trained":
                 violins.append(seen.violins)
     files.write_csv(to.results / "heads.csv", pd.concat(heads))
-    files.write_csv(to.results / "values.csv", pd.concat(values))
-    joined = {name: np.concatenate([v[name] for v in violins]) for name in violins[0]}
-    files.write_npz(to.data / "violins.npz", joined)
+    by = ["state", "centred", "layer", "head", "k"]
+    spectra = pd.concat(values).groupby(by, as_index=False)[["mean", "sd"]].mean()
+    files.write_csv(to.results / "values.csv", spectra[spectra.layer == spectra.layer.max()])
+    files.write_csv(to.results / "quantiles.csv", pd.concat(quantiles(violins, name) for name in ("first", "last")))
 
 
 if __name__ == "__main__":

@@ -10,22 +10,21 @@ NAMES = {"dinov2-saliency": "DINOv2 ViT-S/14, fine-tuned for saliency", "toy": "
 CURVES = (  # state, centred, how it is drawn, its name
     ("trained", True, {"color": "C0", "lw": 1.2}, "pretrained, keys centred"),
     ("trained", False, {"color": "C1", "lw": 0.7}, "pretrained, keys as they are"),
-    ("untrained", True, {"color": "0.6", "lw": 0.7, "ls": "--"}, "untrained, keys centred"),
+    ("untrained", True, {"color": "0.5", "lw": 0.7, "ls": "--"}, "untrained, keys centred"),
 )
 
 
-def curves(ax: plt.Axes, values: pd.DataFrame, normalisation: str) -> None:
+def curves(ax: plt.Axes, values: pd.DataFrame) -> None:
     """The last layer: a line for each head, mean over images."""
-    last = values[values.layer == values.layer.max()]
     for state, centred, style, label in CURVES:
-        rows = last[(last.state == state) & (last.centred == centred)]
-        wide = rows.pivot_table(index="k", columns="head", values="mean")  # groups are of one size
+        rows = values[(values.state == state) & (values.centred == centred)]
+        wide = rows.pivot(index="k", columns="head", values="mean")
         wide = wide.where(wide > 1e-6 * wide.max())  # beyond it is rounding
         for head in wide:
             ax.plot(wide.index, wide[head], **style, label=label if head == wide.columns[0] else None)
     ax.set_yscale("log")
     ax.set_xlabel("k")
-    ax.set_ylabel(NORMALISED[normalisation])
+    ax.set_ylabel(NORMALISED["tokens"])
     ax.set_title("last layer, each head, mean over images")
     ax.legend()
 
@@ -45,24 +44,17 @@ def heat(ax: plt.Axes, heads: pd.DataFrame, column: str, form: str, title: str) 
     ax.set_title(title)
 
 
-def figure(
-    images: dict[str, np.ndarray],
-    heads: pd.DataFrame,
-    values: pd.DataFrame,
-    normalisation: str,
-    name: str,
-    note: str,
-) -> plt.Figure:
+def figure(quantiles: pd.DataFrame, heads: pd.DataFrame, values: pd.DataFrame, name: str, note: str) -> plt.Figure:
     """Violins of the first head, spectra of the last layer, and two maps of all layers and heads."""
     drawn = plt.figure(figsize=(9.5, 7.2))
     top, bottom = drawn.add_gridspec(2, 1)
-    first, last = top.subgridspec(1, 2).subplots(sharey=True)
-    violins((first, last), images, normalisation)
+    rows = {layer: part.drop(columns=["layer", "quantile"]).to_numpy() for layer, part in quantiles.groupby("layer")}
+    violins(top.subgridspec(1, 2).subplots(sharey=True), rows, "tokens")  # of quantiles, which are spread as images are
     line, rank, spread = bottom.subgridspec(1, 3, width_ratios=(1.3, 1, 1)).subplots()
-    curves(line, values, normalisation)
+    curves(line, values)
     own = heads[heads.centred & (heads.state == "trained")]
     heat(rank, own, "energy99", "{:.0f}", "99 % energy rank")
     heat(spread, own, "spread", "{:.2f}", "sd / mean over images, median over k")
-    count = len(images["first"])
+    count = own.groupby("group").n.max().sum()
     drawn.suptitle(f"Figure 2 on {NAMES[name]}: {count} test images ({note}; keys centred)", fontsize=9)
     return drawn
