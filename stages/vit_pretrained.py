@@ -40,8 +40,8 @@ def obtain(own):
 
 
 def quantiles(violins, layer):
-    """A row for each of 41 quantiles over all images, a column for each of the first values."""
-    values, at = np.concatenate([v[layer] for v in violins])[:, :SHOWN], np.linspace(0, 1, 41)
+    """A row for each of 40 quantiles over all images, a column for each of the first values."""
+    values, at = np.concatenate([v[layer] for v in violins])[:, :SHOWN], (np.arange(40) + 0.5) / 40
     table = pd.DataFrame(np.quantile(values, at, axis=0), columns=range(1, values.shape[1] + 1))
     return pd.DataFrame({"layer": layer, "quantile": at}).join(table)
 

@@ -54,7 +54,7 @@ def figure(quantiles: pd.DataFrame, heads: pd.DataFrame, values: pd.DataFrame, n
     curves(line, values)
     own = heads[heads.centred & (heads.state == "trained")]
     heat(rank, own, "energy99", "{:.0f}", "99 % energy rank")
-    heat(spread, own, "spread", "{:.2f}", "sd / mean over images, median over k")
+    heat(spread, own, "spread", "{:.2f}", "sd / mean, median over k")
     count = own.groupby("group").n.max().sum()
     drawn.suptitle(f"Figure 2 on {NAMES[name]}: {count} test images ({note}; keys centred)", fontsize=9)
     return drawn
