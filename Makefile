@@ -54,7 +54,7 @@ wheel: ## the wheel, alone in a new environment, measures a torchvision model wi
 	@python3 -m venv .scratch/wheel/env
 	@.scratch/wheel/env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .scratch/wheel .
 	@rm -rf build
-	@grep -oE '^[A-Za-z0-9._-]+==[^ ;]+' requirements.lock > .scratch/wheel/versions.txt
+	@sed -n 's/^\([a-z0-9._-]*==.*[^ ]\) *\\$$/\1/p' requirements.lock > .scratch/wheel/versions.txt
 	@.scratch/wheel/env/bin/pip install --quiet --disable-pip-version-check --constraint .scratch/wheel/versions.txt \
 	  .scratch/wheel/attnrate-*.whl torchvision
 	@cd .scratch/wheel && env/bin/attnrate spectrum vit_b_16 --random 4 --out spectrum
