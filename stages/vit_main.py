@@ -11,11 +11,12 @@ from attnrate.vit.train import Run, train_all
 def main(p, to, part):
     stage.set_threads(p.threads)
     own, sizes = p.vit.main, p.vit.model
+    weights = stage.data("vit_pretrained") / "weights.safetensors"  # if it starts from them
     budget = "full" if own.start == "scratch" else "tune"
 
     def run(seed):
         def start():
-            return model.make("qk", own.mh, seed, own.start, **sizes)
+            return model.make("qk", own.mh, seed, own.start, weights, **sizes)
 
         return Run("qk", own.mh, seed, "main", start, own.start, budget=budget)
 
@@ -23,7 +24,7 @@ def main(p, to, part):
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
     runs = [r for r in map(run, own.seeds) if holds(part, r.name)]
-    train_all(runs, to, images, [], recipe=recipe, device=p.device, **groups)
+    train_all(runs, to, images, [weights], recipe=recipe, device=p.device, **groups)
 
 
 if __name__ == "__main__":

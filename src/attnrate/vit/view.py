@@ -14,6 +14,11 @@ from attnrate.vit.permute import permute_patches
 # Mean and standard deviation of the pixels of each channel; those of timm's weights are what they were trained with.
 CIFAR10 = ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
 TIMM = ((0.5,) * 3, (0.5,) * 3)
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # DINOv2's
+
+
+def pixels(start: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    return CIFAR10 if start == "scratch" else IMAGENET if "dinov2" in start else TIMM
 
 
 def cut(images: Tensor, boxes: Tensor, size: int) -> Tensor:
@@ -40,7 +45,7 @@ class View:
     p: Tensor | None = None
 
     def __call__(self, images: Tensor, boxes: Tensor | None = None) -> Tensor:  # uint8 (B, 32, 32, 3) → (B, 3, S, S)
-        mean, std = (images.new_tensor(v, dtype=torch.float32) for v in (CIFAR10 if self.start == "scratch" else TIMM))
+        mean, std = (images.new_tensor(v, dtype=torch.float32) for v in pixels(self.start))
         x = images.float().div(255).sub(mean).div(std).movedim(-1, 1)
         if boxes is not None:
             x = cut(x, boxes, self.size)
