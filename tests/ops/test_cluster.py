@@ -138,7 +138,7 @@ def test_a_worker_that_leaves_takes_its_stage_along(tmp_path):
             assert time.monotonic() < end
             time.sleep(0.1)
         stage = find(space, "stages/linear_targets.py")
-        client.retire_workers(close_workers=True)
+        client.retire_workers(list(client.scheduler_info()["workers"]), close_workers=True)
         stage.wait(5)
         future.cancel()
 
