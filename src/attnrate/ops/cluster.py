@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distributed import Client, Future, wait
-from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
-from attnrate.ops import gpu, runlog, schedule
+from attnrate.ops import costs, gpu, runlog, schedule
 from attnrate.ops.runner import LOGS, Ended, Job, run_stage
+from attnrate.ops.stages import plan
 from attnrate.ops.workers import Kind, Local, layout
 
 RETRIES = 2  # of a stage that a signal ended, such as the kernel's for want of memory
@@ -153,35 +153,10 @@ def out_of_date(root: Path, names: list[str], allow_missing: bool) -> set[str]:
         return {n for n in names if stages[n].changed(allow_missing, upstream=list(graph.successors(stages[n])))}
 
 
-def plan(root: Path, targets: list[str], profile: str) -> tuple[dict[str, set[str]], set[str]]:
-    """The targets (or all stages) and what they need, each with its direct upstream; those whose `meta` wants a GPU.
-
-    Only the paper profile's models are large enough for one.
-    """
-    repo = Repo(str(root), _wait_for_lock=True)
-    with repo, lock_repo(repo):
-        try:
-            todo = [s for t in targets for s in repo.stage.collect(t)] if targets else list(repo.index.stages)
-        except DvcException as e:
-            raise UserError(str(e)) from None
-        found, gpu = {}, set()
-        while todo:
-            stage = todo.pop(0)
-            if stage.addressing not in found:
-                upstream = list(repo.index.graph.successors(stage))
-                found[stage.addressing] = {s.addressing for s in upstream}
-                todo += upstream
-                if profile == "paper" and (stage.meta or {}).get("gpu"):
-                    gpu.add(stage.addressing)
-    return found, gpu
-
-
-def likely(root: Path, names: list[str], profile: str) -> dict[str, float]:
-    """Hours of each stage, for the order alone: estimated in the paper profile, else those of the last run."""
+def likely(names: list[str], profile: str) -> dict[str, float]:
+    """Hours of each stage, for the order alone: as estimated for the paper profile, else those of the last run."""
     if profile == "paper":
-        from attnrate.ops import estimate  # ten seconds
-
-        return schedule.known(names, estimate.hours(root))
+        return schedule.known(names, costs.estimated().get("hours", {}))
     return schedule.known(names, {name: run["seconds"] / 3600 for name, run in runlog.kept().items()})
 
 
@@ -239,7 +214,7 @@ def main(argv: list[str] | None = None) -> None:
                 root,
                 upstream,
                 wanted,
-                likely(root, list(upstream), p.profile),
+                likely(list(upstream), p.profile),
                 ("--allow-missing",) if args.allow_missing else (),
                 args.patience,
                 1 if p.launch == "python" else None,
