@@ -91,14 +91,14 @@ def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
     rows, cpu = list(estimate.on_gpu(paper)), dict(estimate.on_cpu(laptop, paper, seconds))
     upstream, gpu = stages.expanded(Path("."), paper.model_dump())
     hours = estimate.by_stage(upstream, rows, cpu, seconds)
-    found = {"hours": hours, "plans": plans(upstream, gpu, hours)}
-    space = estimate.disk(rows)
+    space, memory = estimate.disk(rows), max(r.memory for r in rows)
+    found = {"hours": hours, "plans": plans(upstream, gpu, hours), "disk": space, "memory": memory}
     text = [
         f"One {estimate.DEVICE}. **Counted** on the true models: operations (a training step as three forward passes; "
         f"sentences of {estimate.SENTENCE} tokens a side), kernels, weights; memory as what autograd keeps of a batch "
         "in bfloat16 and 16 bytes for each parameter. **Measured** on the machine above: singular values, and the "
-        f"seconds that small models start from. **Assumed**: {estimate.VIT:.0%} of {estimate.PEAK / 1e12:.0f} TFLOP/s for ViTs "
-        f"and {estimate.SEQ2SEQ:.0%} for translation, after [public measurements of PyTorch's layers]"
+        f"seconds that small models start from. **Assumed**: {estimate.VIT:.0%} of {estimate.PEAK / 1e12:.0f} TFLOP/s "
+        f"for ViTs and {estimate.SEQ2SEQ:.0%} for translation, after [public measurements of PyTorch's layers]"
         "(https://github.com/mli/transformers-benchmarks) on an A100, forward and backward: BERT's 44 %, T5's encoder "
         f"18 %, its decoder 15 %; {estimate.LAUNCH * 1e6:.0f} µs for each kernel at least; {estimate.DECODE * 1e3:.0f} "
         "ms for a step of beam search; hours for the sentences of WMT14. Nothing of it ran on a GPU: "
@@ -107,7 +107,7 @@ def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
         "| stage | what | GPU hours | GPU memory (GB) | weights (GB) |",
         "|---|---|---:|---:|---:|",
         *(f"| {r.stage} | {r.what} | {r.total:.1f} | {r.memory:.0f} | {r.weights:.1f} |" for r in rows),
-        f"| **all** | | **{sum(r.total for r in rows):.0f}** | **{max(r.memory for r in rows):.0f}** | "
+        f"| **all** | | **{sum(r.total for r in rows):.0f}** | **{memory:.0f}** | "
         f"**{sum(r.weights for r in rows):.0f}** |",
         "",
         f"Without a GPU, on {laptop.threads} cores each: the measured seconds above, times the growth of steps, batch "
