@@ -161,6 +161,7 @@ def pages() -> dict[str, dict[str, str]]:
         "README.md": {"results": results(claims), "costs": costs.by_branch(runs, costs.branches())},
         "docs/ledger.md": {"ledger": ledger(claims)},
         "docs/performance.md": {"ratios": Path("benchmarks/results.md").read_text(encoding="utf-8").strip()},
+        "docs/cluster.md": {"wall": costs.wall(costs.estimated())},
         "docs/dag.md": {"dag": drawing()},
         "docs/profiles.md": {"profiles": profiles.table(params.read("params.yaml"), tops)},
     }
