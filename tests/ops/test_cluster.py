@@ -11,7 +11,8 @@ import pytest
 import yaml
 from distributed import Client, LocalCluster
 
-from attnrate.ops import cluster
+from attnrate.core import params
+from attnrate.ops import cluster, runner
 from tests import pipeline
 from tests.conftest import Workspace
 from tests.robustness.undisturbed import smoke
@@ -71,7 +72,7 @@ def test_a_killed_worker_changes_no_byte(spaces):
     stage.wait(5)  # it does not outlive its worker
     output, _ = driver.communicate(timeout=120)
     assert driver.returncode == 0, output
-    assert "vit_sweep@qk-1: started again, its worker was lost" in output and output.count("started again") == 1
+    assert "vit_sweep@qk-1: started again (" in output and output.count("started again") == 1
     assert all(f"{name}: done in" in output for name in STAGES) and "5 stages run, 0 up to date" in output
 
     assert "Running stage" not in space.ok("dvc", "repro", "vit_sweep")
@@ -92,13 +93,63 @@ def test_a_failing_stage_stops_what_depends_on_it_alone(tmp_path):
     assert output.splitlines()[-1] == last
 
 
+SCRIPT = """
+def main(p, to):
+    import os, signal, time
+    from pathlib import Path
+    seen = Path("seen")
+    print("visible:", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+    seen.write_text(seen.read_text() + "x" if seen.exists() else "x")
+    if len(seen.read_text()) < TIMES:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("times", "code"), [(3, 0), (9, 1)])
+def test_a_stage_that_a_signal_ends_is_tried_again(tmp_path, times, code):
+    """Twice, not for ever. Its lines can be read while it runs, and afterwards."""
+    space = smoke(tmp_path / "space", {})
+    body = SCRIPT.replace("TIMES", str(times)).replace("def main(p, to):\n", "", 1)
+    space.edit("stages/linear_targets.py", "def main(p, to):\n", f"def main(p, to):{body}")
+    found, output = space.run(*CLUSTER, "--workers", "1", "--live", "linear_targets")
+    assert found == code and output.count("linear_targets: ended by SIGKILL after") == 2, output
+    assert output.count("[linear_targets] visible:") == 3 and (space.path / "seen").read_text() == "xxx"
+    assert "visible:" in (space.path / ".scratch/logs/linear_targets.log").read_text()
+    assert ("linear_targets: done in" in output) is (code == 0)
+
+
+@pytest.mark.slow
+def test_a_worker_that_leaves_takes_its_stage_along(tmp_path):
+    """As at the end of its --lifetime: the stage ends at once, before another worker may get it."""
+    space = smoke(tmp_path / "space", {})
+    wait = "def main(p, to):\n    import time\n    print('here', flush=True)\n    time.sleep(120)\n"
+    space.edit("stages/linear_targets.py", "def main(p, to):\n", wait)
+    job = runner.Job("linear_targets", space.path)
+    log = space.path / runner.LOGS / "linear_targets.log"
+    space.ok("dvc", "repro", "validate")
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as local,
+        Client(local) as client,
+    ):
+        future = client.submit(runner.run_stage, job, pure=False)
+        end = time.monotonic() + 60
+        while not (log.exists() and "here" in log.read_text()):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        stage = find(space, "stages/linear_targets.py")
+        client.retire_workers(list(client.scheduler_info()["workers"]), close_workers=True)
+        stage.wait(5)
+        future.cancel()
+
+
 @pytest.mark.slow
 def test_a_resource_that_no_worker_offers_is_named(tmp_path, capsys):
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0", resources={"CPU": 1}) as local,
         Client(local) as client,
     ):
-        run = cluster.Run(client, tmp_path, {}, {"vit_sweep@qk-1"}, allow_missing=False, patience=0)
+        run = cluster.Run(client, tmp_path, {}, {"vit_sweep@qk-1"}, {}, patience=0)
         run.running = {
             client.submit(int, resources={"CPU": 1}): "vit_table",
             client.submit(abs, 1, resources={"GPU": 1}): "vit_sweep@qk-1",
@@ -114,13 +165,8 @@ def test_only_what_a_lost_worker_left_in_dvcs_table_is_removed(workspace):
     table = workspace.path / ".dvc" / "tmp" / "rwlock"
     table.parent.mkdir(exist_ok=True)
     table.write_text(json.dumps({"write": {"/a": lost, "/b": other}, "read": {"/c": [lost, other], "/d": [lost]}}))
-    cluster.forget(workspace.path, f"{COMMAND}mixing_rank")
+    runner.forget(workspace.path, f"{COMMAND}mixing_rank")
     assert json.loads(table.read_text()) == {"write": {"/b": other}, "read": {"/c": [other]}}
-
-
-def test_the_longest_chain_goes_first():
-    needs = {"page": {"claims", "table"}, "claims": {"table"}, "table": {"train"}, "train": set(), "figure": {"train"}}
-    assert cluster.heights(needs) == {"page": 0, "claims": 1, "table": 2, "train": 3, "figure": 0}
 
 
 def test_an_unknown_stage_is_named(workspace, monkeypatch):
@@ -136,8 +182,17 @@ def test_what_meta_says_asks_for_a_gpu_in_the_paper_profile_alone(workspace, mon
     assert set(upstream) == {s.name for s in stages} and gpu == {s.name for s in stages if s.meta.get("gpu")}
     assert {"vit_sweep@qk-1", "translation_bleu"} <= gpu and not {"rates_train@paper", "vit_table"} & gpu
     assert cluster.plan(workspace.path, [], "laptop") == (upstream, set())
-    run = cluster.Run(None, workspace.path, upstream, gpu, allow_missing=False, patience=0)
+    run = cluster.Run(None, workspace.path, upstream, gpu, dict.fromkeys(upstream, 1.0))
     assert (run.need("vit_main"), run.need("vit_table")) == ("GPU", "CPU")
+
+
+def test_the_paper_profile_is_refused_where_no_gpu_is(workspace, monkeypatch, nvidia):
+    nvidia(driver="535.1", seen=0)
+    monkeypatch.chdir(workspace.path)
+    monkeypatch.setattr(cluster, "plan", lambda *_: ({"vit_main": set()}, {"vit_main"}))
+    monkeypatch.setattr(cluster.params, "read", lambda _: params.Group(profile="paper", threads=2, launch="python"))
+    with pytest.raises(SystemExit, match=r"^cluster: the paper profile needs a GPU: driver 535.1 of 8 x NVIDIA"):
+        cluster.main([])
 
 
 def test_a_target_brings_what_it_needs_and_no_more(workspace, monkeypatch):

@@ -11,17 +11,18 @@ import yaml
 
 from attnrate.core import files, stage
 from attnrate.laws.vit import BESIDE, errors, fits
-from attnrate.report import fig_vit, table1
+from attnrate.report import fig_pretrained, fig_vit, table1
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED
 from attnrate.report.claims.vit import EVALUATORS
 from attnrate.report.style.figure import plt
 from tests.conftest import ROOT
-from tests.report.common import RULES, both, columns, only, same_bytes, write
+from tests.report.common import RULES, both, columns, entries, only, same_bytes, write
 from tests.report.common import judged as judge
 
 SIZES, READINGS, SEEDS = (1, 2, 4, 8, 16, 32), ("qk", "width"), (0, 1, 2)
 RUNS, FITS, VALUES = "vit_table/vit.csv", "vit_table/fits.json", "vit_spectra/values.csv"
 MAIN_VALUES, MAIN_RANKS = "vit_spectra/main_values.csv", "vit_spectra/main_ranks.csv"
+SOURCE, HEADS = "vit_pretrained/source.json", "vit_pretrained/heads.csv"
 RANDOM = [name for name in EVALUATORS if RULES[name].test != "exact"]
 
 
@@ -49,6 +50,16 @@ def spectra(readings=READINGS):
     return values.assign(mean=mean, sd=(0.1 + 0.01 * values.seed) * mean)
 
 
+def pretrained():
+    """The heads of a model of low rank and concentrated, in groups of images, beside untrained ones."""
+    cells = itertools.product(("trained", "untrained"), (True, False), SEEDS, (1, 2), (1, 2))
+    heads = pd.DataFrame(cells, columns=["state", "centred", "group", "layer", "head"]).assign(n=9, energy90=2.0)
+    null = heads.state == "untrained"
+    ranks = np.where(null, 40.0, np.where(heads.centred, 10.0, 60.0)) + 0.1 * heads.group
+    spread = np.where(null | ~heads.centred, 0.5, 0.1) + 0.01 * heads.group
+    return heads.assign(energy99=ranks, spread=spread)
+
+
 def ideal():
     values, main = spectra(), spectra(["qk"]).query("mh == 32")
     ranks = main[main.k == 1].assign(energy90=1.5, energy99=3.0 + 0.1 * main.seed).drop(columns=["k", "mean", "sd"])
@@ -57,7 +68,8 @@ def ideal():
         name: pd.concat([t.assign(state="trained"), t.assign(state="untrained", **null[name])])
         for name, t in ((MAIN_VALUES, main), (MAIN_RANKS, ranks))
     }
-    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values)} | both
+    source = {"name": "dinov2-saliency", "floor": 0.01, "sizes": {"width": 384, "heads": 6}}
+    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values), SOURCE: source, HEADS: pretrained()} | both
 
 
 def judged(name, change, folder):
@@ -120,6 +132,12 @@ UNLIKE = columns(VALUES, mean=lambda t: t["mean"].where(t.mh < 32, 2 * t.k ** (-
 WIDE, HIGH = columns(MAIN_VALUES, sd=lambda t: t["mean"]), columns(MAIN_RANKS, energy99=30.0)
 
 
+def heads(state="trained", **values):
+    """Other heads of the pretrained model, or of untrained ones."""
+    ((name, value),) = values.items()
+    return columns(HEADS, **{name: lambda t: t[name].mask((t.state == state) & t.centred, value + 0.001 * t.group)})
+
+
 def rank(trained, untrained):
     return columns(MAIN_RANKS, energy99=lambda t: np.where(t.state == "trained", trained, untrained) + 0.1 * t.seed)
 
@@ -136,6 +154,9 @@ def rank(trained, untrained):
         ("vit-low-rank", rank(30.0, 20.0), NOT),
         ("vit-low-rank", rank(12.0, 8.0), PARTLY),  # low, and as low before training
         ("vit-low-rank", rank(20.0, 30.0), PARTLY),
+        ("vit-concentration-pretrained", heads(spread=0.4), NOT),
+        ("vit-low-rank-pretrained", heads(energy99=45.0), NOT),
+        ("vit-low-rank-pretrained", heads("untrained", energy99=5.0), PARTLY),
         ("vit-error-falls", loss(reading="qk", variant="original"), NOT),
         ("vit-error-falls", loss(reading="width"), REPRODUCED),
         ("vit-error-falls", loss(variant="beside"), REPRODUCED),
@@ -153,7 +174,8 @@ def test_the_verdict_follows_the_results(name, change, expected, tmp_path):
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("name", RANDOM)
 def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
-    found = judged(name, both(*(only(f, f"seed < {n}") for f in (RUNS, VALUES, MAIN_VALUES, MAIN_RANKS))), tmp_path)
+    fewer = [only(f, f"seed < {n}") for f in (RUNS, VALUES, MAIN_VALUES, MAIN_RANKS)]
+    found = judged(name, both(*fewer, only(HEADS, f"group < {n}")), tmp_path)
     few = name == "vit-convergence" and n == 1
     assert found["verdict"] == UNDECIDED
     assert ("two seeds of each" if few else f"3 replicates or more; it has {n}") in found["needs"]
@@ -185,6 +207,12 @@ def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
     ("name", "change", "needs"),
     [
         ("vit-convergence", only(VALUES, "mh < 4"), "three head sizes"),
+        ("vit-low-rank-pretrained", entries(SOURCE, name="toy"), "pretrained weights"),
+        (
+            "vit-concentration-pretrained",
+            entries(SOURCE, floor=0.1),
+            "vit.pretrained.floor = 0.01",
+        ),
         ("vit-error-falls", only(RUNS, "mh == 32"), "two head sizes in the qk reading"),
         ("vit-width", only(RUNS, "reading == 'qk'"), "two head sizes in the width reading"),
         ("vit-width", only(RUNS, "reading == 'qk' or mh == 32"), "two head sizes in the width reading"),
@@ -216,6 +244,23 @@ def test_figures_are_the_same_bytes_twice():
     same_bytes(lambda: fig_vit.figure2(images, "tokens", "test"))
     laws = fits(runs(), spectra())
     same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", ("adamw", "muon"), "test"))
+
+
+def test_the_figure_of_the_pretrained_model_has_a_cell_for_each_head():
+    values = spectra(["qk"]).query("mh == 32 and layer == 2 and seed == 0").drop(columns=["mh", "seed", "layer"])
+    values = pd.concat([values.assign(state="trained"), values.assign(state="untrained")])
+    table = pd.DataFrame(np.random.default_rng(0).lognormal(size=(80, 32)), columns=range(1, 33))
+    table = table.assign(layer=np.repeat(["first", "last"], 40), quantile=0.5)
+
+    def draw():
+        return fig_pretrained.figure(table, pretrained(), values, "dinov2-saliency", "test")
+
+    same_bytes(draw)
+    drawn = draw()
+    maps = [[cell.get_text() for cell in ax.texts] for ax in drawn.axes if ax.texts]
+    assert maps == [["10"] * 4, ["0.11"] * 4]
+    assert "fine-tuned for saliency: 27 test images" in drawn.get_suptitle()
+    plt.close(drawn)
 
 
 def test_figure_3_has_a_mark_for_each_run_under_the_name_of_its_recipe():

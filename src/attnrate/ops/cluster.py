@@ -6,89 +6,28 @@ stages are started in the order of the DAG, so that two of them never touch the 
 """
 
 import argparse
-import json
 import logging
 import math
 import os
-import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from graphlib import TopologicalSorter
 from pathlib import Path
 
-import dask
-from distributed import Client, Future, LocalCluster, get_worker, wait
-from dvc.exceptions import DvcException
+from distributed import Client, Future, wait
 from dvc.repo import Repo, lock_repo
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
-from attnrate.ops import leash
+from attnrate.ops import costs, gpu, runlog, schedule
+from attnrate.ops.runner import LOGS, Ended, Job, run_stage
+from attnrate.ops.stages import plan
+from attnrate.ops.workers import Kind, Local, layout
 
-TAIL = 30  # lines of a failed stage that are shown
-
-
-# On a worker ----------------------------------------------------------------------------------------------------
-
-
-def forget(root: Path, command: str) -> None:
-    """Remove what a lost worker's `command` left in DVC's table of files in use.
-
-    DVC drops an entry when no process has its number, but here another process, or another machine's, may have it.
-    """
-    repo = Repo(str(root), _wait_for_lock=True)
-    path = Path(repo.tmp_dir) / "rwlock"
-    with lock_repo(repo):
-        if path.exists():
-            table = json.loads(path.read_text(encoding="utf-8"))
-            write = {k: v for k, v in table.get("write", {}).items() if not v["cmd"].endswith(command)}
-            read = {k: [i for i in v if not i["cmd"].endswith(command)] for k, v in table.get("read", {}).items()}
-            path.write_text(json.dumps({"write": write, "read": {k: v for k, v in read.items() if v}}), "utf-8")
-
-
-def environment() -> dict[str, str]:
-    """The worker's environment without what Dask's nanny adds to it, with this Python's programs first."""
-    added = {*dask.config.get("distributed.nanny.pre-spawn-environ"), "PYTHONHASHSEED"}
-    kept = {k: v for k, v in os.environ.items() if k not in added}
-    return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"}
-
-
-def run_stage(name: str, root: Path, options: list[str]) -> tuple[int, str, str, float]:
-    """Exit code and output of DVC, the worker's address and the seconds."""
-    worker, start = get_worker(), time.perf_counter()
-    where = worker.address.rpartition("/")[2]
-    if not (root / "dvc.yaml").exists():
-        return 1, f"{root} is not there; the tree must be shared, under the same path on every machine", where, 0.0
-    worker.log_event(str(root), {"stage": name, "where": where})
-    command = ["--wait-for-lock", "repro", "--single-item", *options, name]
-    forget(root, " ".join(command))
-    process = subprocess.Popen(
-        [sys.executable, leash.__file__, sys.executable, "-m", "dvc", *command],
-        cwd=root,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    output = process.stdout.read()  # standard input stays open: it is the leash
-    return process.wait(), output, where, time.perf_counter() - start
-
-
-# On the machine that was asked -----------------------------------------------------------------------------------
-
-
-def heights(upstream: dict[str, set[str]]) -> dict[str, int]:
-    """How many stages follow one after the other on each stage: the longest chain goes first."""
-    found = dict.fromkeys(upstream, 0)
-    for name in reversed(list(TopologicalSorter(upstream).static_order())):
-        for up in upstream[name]:
-            found[up] = max(found[up], found[name] + 1)
-    return found
+RETRIES = 2  # of a stage that a signal ended, such as the kernel's for want of memory
 
 
 @dataclass
@@ -99,65 +38,77 @@ class Run:
     root: Path
     upstream: dict[str, set[str]]
     gpu: set[str]  # the stages that want one
-    allow_missing: bool
-    patience: float  # seconds that a stage waits for a worker that can run it
-    heights: dict[str, int] = field(init=False)
+    hours: dict[str, float]  # what each stage takes, about
+    options: tuple[str, ...] = ()  # of dvc repro
+    patience: float = 60  # seconds that a stage waits for a worker that can run it
+    devices: int | None = 1  # GPUs of a stage that wants one; None: all of its worker's
+    live: bool = False
+    first: dict[str, float] = field(init=False)
     running: dict[Future, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     ran: int = 0
     failed: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)  # those that started
+    tries: Counter = field(default_factory=Counter)
     waiting: dict[str, float] = field(default_factory=dict)  # resource that no worker offers: since when
 
     def __post_init__(self):
-        self.heights = heights(self.upstream)
+        self.first = schedule.chains(self.upstream, self.hours)
 
     def need(self, name: str) -> str:
         return "GPU" if name in self.gpu else "CPU"
 
-    def started(self, event: tuple[float, dict]) -> None:
-        name, where = event[1]["stage"], event[1]["where"]
-        again = " again, its worker was lost" if name in self.seen else ""
+    def heard(self, event: tuple[float, dict]) -> None:
+        """A stage has started, or says something."""
+        name, line = event[1]["stage"], event[1].get("line")
+        if line is not None:
+            print(f"[{name}] {line}", flush=True)
+            return
+        again = " again" if name in self.seen else ""
         self.seen.add(name)
-        print(f"{name}: started{again} ({where})", flush=True)
+        print(f"{name}: started{again} ({event[1]['where']}; {LOGS / name}.log)", flush=True)
 
     def submit(self) -> None:
         """Start what is ready and out of date; what is ready and up to date may make more ready."""
         taken = {*self.done, *self.failed, *self.running.values()}
         while ready := [n for n, up in self.upstream.items() if n not in taken and up <= self.done]:
-            changed = out_of_date(self.root, ready, self.allow_missing)
+            changed = out_of_date(self.root, ready, "--allow-missing" in self.options)
             for name in ready:
                 taken.add(name)
-                if name not in changed:
+                if name in changed:
+                    self.send(name)
+                else:
                     self.done.add(name)
-                    continue
-                options = ["--allow-missing"] if self.allow_missing else []
-                future = self.client.submit(
-                    run_stage,
-                    name,
-                    self.root,
-                    options,
-                    key=f"{name}-{time.time_ns()}",
-                    pure=False,
-                    resources={self.need(name): 1},
-                    priority=self.heights[name],
-                )
-                self.running[future] = name
+
+    def send(self, name: str) -> None:
+        self.tries[name] += 1
+        future = self.client.submit(
+            run_stage,
+            Job(name, self.root, self.options, self.devices if name in self.gpu else None, self.live),
+            key=f"{name}-{time.time_ns()}",
+            pure=False,
+            resources={self.need(name): 1},
+            priority=self.first[name],
+        )
+        self.running[future] = name
 
     def finish(self, future: Future) -> None:
         name = self.running.pop(future)
         try:
-            code, output, where, seconds = future.result()
+            ended = future.result()
         except Exception as e:  # of Dask or of the worker: too many lost workers, no library there
-            code, output, where, seconds = 1, f"{type(e).__name__}: {e}", "no result", 0.0
-        if code:
-            print("\n".join(output.splitlines()[-TAIL:]), flush=True)
-            print(f"{name}: failed after {seconds:.1f} s ({where})", flush=True)
-            self.failed.append(name)
-        else:
-            print(f"{name}: done in {seconds:.1f} s ({where})", flush=True)
+            ended = Ended(1, f"{type(e).__name__}: {e}", "no result", 0.0)
+        if not ended.code:
+            print(f"{name}: done in {ended.seconds:.1f} s ({ended.where})", flush=True)
             self.done.add(name)
             self.ran += 1
+        elif ended.again and self.tries[name] <= RETRIES:
+            print(f"{name}: ended by {ended.again} after {ended.seconds:.1f} s ({ended.where}); again", flush=True)
+            self.send(name)
+        else:
+            print(ended.tail, flush=True)
+            print(f"{name}: failed after {ended.seconds:.1f} s ({ended.where})", flush=True)
+            self.failed.append(name)
 
     def check_resources(self) -> None:
         """A stage fails if for a while no worker has offered what it needs."""
@@ -178,7 +129,7 @@ class Run:
                 )
 
     def go(self) -> None:
-        self.client.subscribe_topic(str(self.root), self.started)
+        self.client.subscribe_topic(str(self.root), self.heard)
         self.submit()
         while self.running:
             self.check_resources()
@@ -202,47 +153,20 @@ def out_of_date(root: Path, names: list[str], allow_missing: bool) -> set[str]:
         return {n for n in names if stages[n].changed(allow_missing, upstream=list(graph.successors(stages[n])))}
 
 
-def plan(root: Path, targets: list[str], profile: str) -> tuple[dict[str, set[str]], set[str]]:
-    """The targets (or all stages) and what they need, each with its direct upstream; those whose `meta` wants a GPU.
-
-    Only the paper profile's models are large enough for one.
-    """
-    repo = Repo(str(root), _wait_for_lock=True)
-    with repo, lock_repo(repo):
-        try:
-            todo = [s for t in targets for s in repo.stage.collect(t)] if targets else list(repo.index.stages)
-        except DvcException as e:
-            raise UserError(str(e)) from None
-        found, gpu = {}, set()
-        while todo:
-            stage = todo.pop(0)
-            if stage.addressing not in found:
-                upstream = list(repo.index.graph.successors(stage))
-                found[stage.addressing] = {s.addressing for s in upstream}
-                todo += upstream
-                if profile == "paper" and (stage.meta or {}).get("gpu"):
-                    gpu.add(stage.addressing)
-    return found, gpu
+def likely(names: list[str], profile: str) -> dict[str, float]:
+    """Hours of each stage, for the order alone: as estimated for the paper profile, else those of the last run."""
+    if profile == "paper":
+        return schedule.known(names, costs.estimated().get("hours", {}))
+    return schedule.known(names, {name: run["seconds"] / 3600 for name, run in runlog.kept().items()})
 
 
-def connect(stack: ExitStack, scheduler: str | None, workers: int) -> Client:
+def connect(stack: ExitStack, scheduler: str | None, kinds: list[Kind]) -> Client:
     if scheduler:
         try:
             return stack.enter_context(Client(scheduler, timeout=10))
         except OSError as e:
             raise UserError(f"--scheduler {scheduler}: no Dask scheduler answers ({e})") from None
-    cluster = stack.enter_context(
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-            resources={"CPU": 1, "GPU": 1},  # what there is, as for `dvc repro`
-        )
-    )
-    return stack.enter_context(Client(cluster))
+    return stack.enter_context(Client(stack.enter_context(Local(kinds))))
 
 
 def count(text: str) -> int:
@@ -259,9 +183,12 @@ def main(argv: list[str] | None = None) -> None:
     where.add_argument(
         "--workers",
         type=count,
-        help="worker processes on this machine (default: cores // threads; 1 in the paper profile)",
+        help="worker processes on this machine (default: one for each GPU and some for stages without, "
+        "or cores // threads)",
     )
     parser.add_argument("--allow-missing", action="store_true", help="as in dvc repro")
+    parser.add_argument("--live", action="store_true", help="show what the stages say, line by line")
+    parser.add_argument("--cpu", action="store_true", help="the paper profile without a GPU, as in make rehearse")
     parser.add_argument(
         "--patience",
         type=float,
@@ -274,12 +201,25 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is said here
     try:
         p = params.read(root / "params.yaml")
-        upstream, gpu = plan(root, args.stages, p.profile)
+        upstream, wanted = plan(root, args.stages, p.profile)
+        cpu = args.cpu or p.get("device") == "cpu"
+        if wanted and not args.scheduler:  # whose workers are elsewhere, and say so themselves
+            gpu.require(p.profile, "cpu" if cpu else "auto")
+        devices = [] if cpu or args.scheduler else gpu.visible()
+        kinds = layout(args.workers, devices, os.cpu_count(), p.threads, p.launch, bool(wanted))
         with ExitStack() as stack:
-            # in the paper profile all workers would share the first GPU
-            usual = 1 if p.profile == "paper" else max(1, os.cpu_count() // p.threads)
-            client = connect(stack, args.scheduler, args.workers or usual)
-            run = Run(client, root, upstream, gpu, args.allow_missing, args.patience)
+            client = connect(stack, args.scheduler, kinds)
+            run = Run(
+                client,
+                root,
+                upstream,
+                wanted,
+                likely(list(upstream), p.profile),
+                ("--allow-missing",) if args.allow_missing else (),
+                args.patience,
+                1 if p.launch == "python" else None,
+                args.live,
+            )
             run.go()
     except UserError as e:
         sys.exit(f"cluster: {e}")
@@ -294,6 +234,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    from attnrate.ops.cluster import main  # under its own name, so that workers import what they are sent
-
     main()

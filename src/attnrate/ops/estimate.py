@@ -1,29 +1,52 @@
-"""What the paper profile costs on a GPU: operations counted on the true models, a device and a utilisation assumed.
+"""What the paper profile costs: operations counted on the true models; device, utilisation and launches assumed.
 
-Operations: torch.utils.flop_counter on one forward pass; a training step takes three times that. Memory: what autograd
-keeps of that pass, in bfloat16, and 16 bytes for each parameter (weight, gradient and Adam's two moments in float32).
+Operations: torch.utils.flop_counter on one forward pass; a training step takes three times that, and no less than the
+launches of its kernels. Memory: what autograd keeps of that pass, in bfloat16, and 16 bytes for each parameter (weight,
+gradient and Adam's two moments in float32).
 """
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnrate.core import params
 from attnrate.ops.profile import overlay
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import Section, check
+from attnrate.spectra.values import Spectra
 from attnrate.translation import model as translation
 from attnrate.translation.train import Trainee
 from attnrate.vit import model as vit
 
-DEVICE, PEAK, UTILISATION = "A100 (bfloat16)", 312e12, 0.4
+DEVICE, PEAK = "A100 (bfloat16)", 312e12
+# Of an A100's peak, forward and backward passes of PyTorch's layers reached 136 TFLOP/s (44 %) in BERT's, 56 (18 %) in
+# T5's encoder and 47 (15 %) in its decoder: github.com/mli/transformers-benchmarks, micro-benchmarks.
+VIT, SEQ2SEQ = 0.40, 0.16  # of whole steps; a ViT's layers are BERT's, Marian's are T5's
+LAUNCH = 1e-5  # seconds that an operation takes at least, in eager mode: 5 to 25 µs are usual
+UNCERTAIN = 2  # the hours may be so many times more, or fewer
 SENTENCE = 32  # tokens of a side, about WMT14's mean
+TESTED = 3003  # sentences of newstest2014
+DECODE = 0.03  # seconds of a step of beam search with 6 layers: some 500 launches and transformers' own Python
+WMT14 = {"translation_corpus": 0.3, "translation_tokens": 1.5}  # hours: 4.5 million pairs read; BPE, one thread
+DOWNLOADS, SETS = 2.3, 2.1  # GB: archives of WMT14 and CIFAR10, timm's weights; what stages make of them
 SAMPLED = 0.2  # share of linear_rnn's seconds on a laptop that go to the recipe `samples`: 15 of 72
+
+
+class Launches(TorchDispatchMode):
+    """Counts operations that start a kernel."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += not func.is_view
+        return func(*args, **(kwargs or {}))
 
 
 @dataclass(frozen=True)
@@ -33,15 +56,24 @@ class Cost:
     flops: float  # of training on it
     kept: float  # bytes of activations
     parameters: int
+    launches: int = 0  # of a forward pass, however many items
+    utilisation: float = VIT
 
-    def hours(self, items: float) -> float:
-        return items * self.flops / (PEAK * UTILISATION) / 3600
+    def hours(self, items: float, batch: float = 1) -> float:
+        """Training on so many items, a part of a batch at a time."""
+        work = batch * self.flops / (PEAK * self.utilisation)
+        return items / batch * max(work, 3 * self.launches * LAUNCH) / 3600
 
     def gigabytes(self, items: float) -> float:
         return (self.parameters * 16 + items * self.kept) / 1e9
 
+    @property
+    def weights(self) -> float:
+        """GB on disk."""
+        return self.parameters * 4 / 1e9
 
-def count(model: nn.Module, forward: Callable[[], Tensor]) -> Cost:
+
+def count(model: nn.Module, forward: Callable[[], Tensor], utilisation: float = VIT) -> Cost:
     own = {p.untyped_storage()._cdata for p in model.parameters()}
     kept = {}
 
@@ -51,10 +83,12 @@ def count(model: nn.Module, forward: Callable[[], Tensor]) -> Cost:
             kept[block._cdata] = block, block.nbytes() * min(tensor.element_size(), 2) / tensor.element_size()
         return tensor
 
-    with FlopCounterMode(display=False) as counter, saved_tensors_hooks(keep, lambda t: t):
+    launches = Launches()
+    with FlopCounterMode(display=False) as counter, launches, saved_tensors_hooks(keep, lambda t: t):
         forward()
     size = sum(nbytes for _, nbytes in kept.values())  # each block was held, so that no identity stands for two
-    return Cost(3 * counter.get_total_flops(), size, sum(p.numel() for p in model.parameters()))
+    parameters = sum(p.numel() for p in model.parameters())
+    return Cost(3 * counter.get_total_flops(), size, parameters, launches.count, utilisation)
 
 
 def vit_cost(sizes: Section, reading: str, mh: int) -> Cost:
@@ -68,36 +102,75 @@ def translation_cost(p: Section) -> Cost:
     model = translation.build(vocabulary=p.tokens.vocabulary, seed=0, **dict(p.model))
     trainee = Trainee(model, p.train.smoothing, p.train.steps, p.train.average, p.train.average_every)
     ids = torch.full((1, SENTENCE), 9)
-    return count(trainee.model, lambda: trainee(ids, ids))
+    return count(trainee.model, lambda: trainee(ids, ids), SEQ2SEQ)
 
 
-def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
-    """(stage, what, hours, GB) of the stages that want a GPU."""
+def spectrum_seconds(tokens: int, heads: int, mh: int, images: int = 8) -> float:
+    """Seconds on this machine's cores for the singular values of one layer of one image: measured."""
+    q, k = torch.randn(2, images, heads, tokens, mh)
+    spectra = Spectra("tokens")
+    for _ in range(2):  # the first one warms up
+        start = time.perf_counter()
+        spectra.add(q, k)
+        seconds = (time.perf_counter() - start) / images
+    return seconds
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stage that wants a GPU."""
+
+    stage: str
+    what: str
+    hours: dict[str, float]  # by item of a matrix; of "" where items are not told apart
+    memory: float  # GB of the GPU
+    weights: float = 0.0  # GB on disk
+
+    @property
+    def total(self) -> float:
+        return sum(self.hours.values())
+
+
+def on_gpu(paper: Params) -> Iterator[Row]:
     p = paper.vit
-    batch, full = p.train.batch // p.train.accumulate, p.images.train * p.train.epochs
-    tuned, spectra = p.images.train * p.tune.epochs, p.spectra.images
-    sweep = [vit_cost(p.model, r, mh) for r, mh in p.grid.split()]
-    models, memory = len(sweep) * len(p.sweep.seeds), max(c.gigabytes(batch) for c in sweep)
-    hours = sum(c.hours(full) for c in sweep) * len(p.sweep.seeds)
-    yield "vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory
+    batch, seen = p.train.batch // p.train.accumulate, (p.images.measure + p.images.test) / 3  # forward passes alone
+    full, tuned, times = p.images.train * p.train.epochs + seen, p.images.train * p.tune.epochs + seen, p.sweep.seeds
+    sweep = {f"{r}-{mh}": vit_cost(p.model, r, mh) for r, mh in p.grid.split()}
+    models, memory = len(sweep) * len(times), max(c.gigabytes(batch) for c in sweep.values())
+    hours = {name: len(times) * c.hours(full, batch) for name, c in sweep.items()}
+    weights = len(times) * sum(c.weights for c in sweep.values())
+    yield Row("vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory, weights)
     other, times = [vit_cost(p.model, "qk", mh) for mh in p.beside.mh], len(p.beside.seeds)
-    yield "vit_beside", f"{len(other) * times} models", times * sum(c.hours(full) for c in other), memory
+    hours, weights = times * sum(c.hours(full, batch) for c in other), times * sum(c.weights for c in other)
+    yield Row("vit_beside", f"{len(other) * times} models", {"": hours}, memory, weights)
     main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), len(p.main.seeds), len(p.permuted.seeds)
-    start = p.images.train * p.main.epochs if p.main.start == "scratch" else tuned
-    yield "vit_main", f"{seeds} models", seeds * main.hours(start), main.gigabytes(batch)
-    items = (2 * seeds + extra) * tuned + extra * start
-    yield "vit_permuted", f"{2 * (seeds + extra)} models", main.hours(items), main.gigabytes(batch)
-    measured = models + 2 * seeds  # the main model untrained too; each as it is and centred
-    what = f"{measured} models, {spectra:,} images, forward passes alone"
-    yield "vit_spectra", what, main.hours(2 * measured * spectra) / 3, main.gigabytes(0)
+    start = p.images.train * p.main.epochs + seen if p.main.start == "scratch" else tuned
+    memory = main.gigabytes(batch)
+    yield Row("vit_main", f"{seeds} models", {"": seeds * main.hours(start, batch)}, memory, seeds * main.weights)
+    items, runs = (2 * seeds + extra) * tuned + extra * start, 2 * (seeds + extra)
+    yield Row("vit_permuted", f"{runs} models", {"": main.hours(items, batch)}, memory, runs * main.weights)
+    images, tokens = p.spectra.images, (p.model.image_size // p.model.patch) ** 2 + (p.model.pool == "token")
+    sizes = [mh for _, mh in p.grid.split()] * len(p.sweep.seeds) + [
+        p.main.mh
+    ] * 2 * seeds  # the main one untrained too
+    each = {mh: p.model.depth * spectrum_seconds(tokens, p.model.heads, mh) for mh in set(sizes)}
+    cpu = 2 * images * sum(each[mh] for mh in sizes) / 3600  # as it is and centred
+    gpu = main.hours(2 * len(sizes) * images, 64) / 3
+    what = f"{len(sizes)} models, {images:,} images; of it {cpu:.0f} h singular values on {paper.threads} CPU cores"
+    yield Row("vit_spectra", what, {"": gpu + cpu}, main.gigabytes(0))
     t, variants = paper.translation.train, paper.translation.tune.variants
     pair, step = translation_cost(paper.translation), t.batch_tokens / SENTENCE  # pairs of sentences
     altered = sum(t.steps if v == "permuted-scratch" else paper.translation.tune.steps for v in variants)
-    for name, what, steps in (
-        ("translation_main", f"{len(t.seeds)} models", t.steps),
-        ("translation_permuted", f"{len(t.seeds) * len(variants)} models", altered),
+    for name, runs, steps in (
+        ("translation_main", len(t.seeds), t.steps),
+        ("translation_permuted", len(t.seeds) * len(variants), altered),
     ):
-        yield name, what, len(t.seeds) * pair.hours(steps * step), pair.gigabytes(step / t.accumulate)
+        hours = {"": len(t.seeds) * pair.hours(steps * step, step / t.accumulate)}
+        yield Row(name, f"{runs} models", hours, pair.gigabytes(step / t.accumulate), runs * pair.weights)
+    texts, decode = len(t.seeds) * (2 + len(variants)), paper.translation.decode
+    steps = TESTED / decode.batch * 1.5 * SENTENCE  # a batch goes on until its longest translation ends
+    hours = {"": texts * steps * DECODE / 3600}
+    yield Row("translation_bleu", f"{texts} translations, beam {decode.beams}", hours, pair.gigabytes(0))
 
 
 def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator[tuple[str, float]]:
@@ -137,6 +210,8 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
         "linear_mixing": growth(mixing),
         "examples_train": growth(examples),
     }
+    if paper.translation.data.corpus == "wmt14":
+        yield from WMT14.items()
     for stage, factor in factors.items():
         yield stage, factor * sum(s for name, s in seconds.items() if name.partition("@")[0] == stage) / 3600
 
@@ -146,24 +221,35 @@ def profiles(root: Path) -> tuple[Params, Params]:
     return check(Params, base, "params.yaml"), check(Params, overlay(base, params.read(path), path), path)
 
 
-def markdown(seconds: dict[str, float], root: Path = Path(".")) -> str:
-    laptop, paper = profiles(root)
-    found = list(on_gpu(paper))
-    lines = [
-        f"One {DEVICE} at {UTILISATION:.0%} of its {PEAK / 1e12:.0f} TFLOP/s; operations are counted on the true "
-        f"models (a training step as three forward passes; sentences of {SENTENCE} tokens a side), memory as what "
-        "autograd keeps of a batch in bfloat16 and 16 bytes for each parameter.",
-        "",
-        "| stage | what | GPU hours | GPU memory (GB) |",
-        "|---|---|---:|---:|",
-        *(f"| {name} | {what} | {hours:.1f} | {memory:.0f} |" for name, what, hours, memory in found),
-        f"| **all** | | **{sum(r[2] for r in found):.0f}** | **{max(r[3] for r in found):.0f}** |",
-        "",
-        "Small models, on the laptop's cores: the measured seconds above, times the growth of steps, batch and models. "
-        "Decoding (`translation_bleu`) and the preparation of WMT14 are not estimated.",
-        "",
-        "| stage | CPU hours |",
-        "|---|---:|",
-        *(f"| {name} | {hours:.1f} |" for name, hours in on_cpu(laptop, paper, seconds)),
-    ]
-    return "\n".join(lines)
+def by_stage(names: Iterable[str], rows: Iterable[Row], cpu: dict[str, float], seconds: dict[str, float]) -> dict:
+    """Hours of every stage, matrix items apart: estimated, or what the laptop took where nothing grows."""
+    names, found = list(names), {}
+    gpu = {row.stage: row.hours for row in rows}
+    for name in names:
+        stage, _, item = name.partition("@")
+        items = [n for n in names if n.partition("@")[0] == stage]
+        if stage in gpu:
+            found[name] = gpu[stage].get(item, sum(gpu[stage].values()) / len(items))
+        elif stage in cpu:
+            share = seconds.get(name, 0) / (sum(seconds.get(n, 0) for n in items) or 1) or 1 / len(items)
+            found[name] = cpu[stage] * share
+        else:
+            found[name] = seconds.get(name, 0) / 3600
+    return found
+
+
+def disk(rows: Iterable[Row], gpus: int = 8) -> dict[str, float]:
+    """GB on disk, by what they are for. DVC keeps each out in its cache and, where it cannot link, once more."""
+    rows = list(rows)
+    sweep = sum(row.weights for row in rows if row.stage == "vit_sweep")
+    other = sum(row.weights for row in rows) - sweep
+    items = {row.stage: len(row.hours) for row in rows}
+    busy = sorted((3 * row.weights / items[row.stage] for row in rows for _ in row.hours), reverse=True)[:gpus]
+    return {
+        "weights of the sweep": sweep,
+        "all other weights": other,
+        "data sets and sentences": SETS,
+        "the same again, in DVC's cache": sweep + other + SETS,
+        "downloads": DOWNLOADS,
+        f"checkpoints of {gpus} stages, at most": sum(busy),  # weights and two moments of every run, until all are done
+    }

@@ -23,4 +23,5 @@ def watch() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=watch, daemon=True).start()
-    sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode)
+    code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode
+    sys.exit(128 - code if code < 0 else code)  # of a signal, as a shell would tell it

@@ -23,7 +23,7 @@ from attnrate.sources import fetch
 from attnrate.sources.pairs import PARTS, Corpus, Pair
 
 CACHE = files.SCRATCH / "downloads" / "wmt14"
-HOST = "https://www.statmt.org"
+HOSTS = ("https://www.statmt.org", "https://statmt.org", "http://www.statmt.org")  # digests make the last one safe
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,11 @@ def locate(archive: Archive, folder: Path | None) -> Path:
     """The archive in the user's folder, under its own name or ours, else in the cache or from the network."""
     if folder is None:
         try:
-            return fetch.web(f"{HOST}/{archive.address}", archive.algorithm, archive.digest, CACHE / archive.part)
+            urls = fetch.addresses(archive.address, HOSTS)
+            return fetch.web(urls, archive.algorithm, archive.digest, CACHE / archive.part)
         except fetch.Unavailable as e:
             raise UserError(
-                f"{HOST}/{archive.address} could not be downloaded: {e}. What arrived is kept and resumed; or give "
+                f"{archive.address} could not be downloaded: {e}. What arrived is kept and resumed; or give "
                 f"translation.data.folder a folder that holds {', '.join(a.name for a in ARCHIVES)}"
             ) from None
     own = archive.address.rpartition("/")[2]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from attnrate.core.files import read_json
 from attnrate.laws.vit import BESIDE, SWEEP, errors
+from attnrate.laws.vit import spread as spread_of_heads
 from attnrate.report.claims.ledger import Criterion, Exact, Finding, Undecided
 from attnrate.report.claims.statistics import ratios
 
@@ -19,10 +20,8 @@ def main(results: Path, name: str, state: str) -> pd.DataFrame:
 
 def concentration(results: Path, rule: Criterion) -> Finding:
     def spread(state: str) -> pd.Series:  # of each seed
-        s = main(results, "values", state)
-        largest = s.groupby(["seed", "layer", "head"])["mean"].transform("max")
-        s = s[s["mean"] > rule.limits["floor"] * largest]
-        return (s.sd / s["mean"]).groupby([s.seed, s.layer, s["head"]]).median().groupby("seed").median()
+        heads = spread_of_heads(main(results, "values", state), rule.limits["floor"], ["seed", "layer", "head"])
+        return heads.groupby("seed").median()
 
     trained, untrained = spread("trained"), spread("untrained")
     images = int(main(results, "values", "trained").n.max())
@@ -69,6 +68,44 @@ def low_rank(results: Path, rule: Criterion) -> Finding:
             rule.part("of the untrained", ratios(rank, null)),
         ],
         "A model that has learned nothing is the null: its rank is that of the embedding of patches and positions.",
+        len(rank),
+    )
+
+
+def groups(results: Path, rule: Criterion, state: str) -> pd.core.groupby.DataFrameGroupBy:
+    """The heads of the pretrained model, or of untrained ones, in each group of images; as the softmax sees them."""
+    source = read_json(results / "vit_pretrained/source.json")
+    if source["name"] == "toy":
+        raise Undecided("pretrained weights; vit.pretrained.name is toy")
+    if source["floor"] != rule.limits.get("floor", source["floor"]):
+        raise Undecided(f"vit.pretrained.floor = {rule.limits['floor']}; it is {source['floor']}")
+    t = pd.read_csv(results / "vit_pretrained/heads.csv")
+    return t[t.centred & (t.state == state)].groupby("group")
+
+
+def concentration_pretrained(results: Path, rule: Criterion) -> Finding:
+    trained, untrained = (groups(results, rule, state) for state in ("trained", "untrained"))
+    found, null = trained.spread.median(), untrained.spread.median()
+    return Finding(
+        f"median sd / mean {found.mean():.2f}; untrained {null.mean():.2f}",
+        [rule.part("", found)],
+        f"One model; {len(found)} groups of {int(trained.n.max().iloc[0])} test images.",
+        len(found),
+    )
+
+
+def low_rank_pretrained(results: Path, rule: Criterion) -> Finding:
+    trained, untrained = (groups(results, rule, state) for state in ("trained", "untrained"))
+    size = read_json(results / "vit_pretrained/source.json")["sizes"]
+    mh, rank, null = size["width"] // size["heads"], trained.energy99.mean(), untrained.energy99.mean()
+    return Finding(
+        f"99 % energy rank {rank.mean():.1f} of {mh}, untrained {null.mean():.1f}; "
+        f"90 % {trained.energy90.mean().mean():.1f}, untrained {untrained.energy90.mean().mean():.1f}",
+        [
+            rule.part("of m_h", ratios(rank, np.full(len(rank), mh * rule.limits["share"]))),
+            rule.part("of the untrained", ratios(rank, null)),
+        ],
+        f"One model; {len(rank)} groups of images.",
         len(rank),
     )
 
@@ -150,8 +187,10 @@ def permuted_patches(results: Path, rule: Criterion) -> Finding:
 
 EVALUATORS = {
     "vit-concentration": concentration,
+    "vit-concentration-pretrained": concentration_pretrained,
     "vit-convergence": convergence,
     "vit-low-rank": low_rank,
+    "vit-low-rank-pretrained": low_rank_pretrained,
     "vit-error-falls": falls,
     "vit-width": falls_with_width,
     "vit-exponent": exponent,

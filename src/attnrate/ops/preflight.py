@@ -1,0 +1,180 @@
+"""`make preflight`: everything that could stop the paper profile after hours, in minutes and before it begins.
+
+The GPU and its driver, disk, every download (they stay, and the stages find them), then two steps of every stage that
+wants a GPU, with the real data, at true sizes and batches, on the real device.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+
+import yaml
+
+from attnrate.core import files, params
+from attnrate.core.errors import UserError
+from attnrate.ops import costs, gpu, rehearse, stages
+from attnrate.ops.profile import overlay
+from attnrate.schemas.all import Params
+from attnrate.schemas.check import check
+from attnrate.sources import cifar10, pairs, wmt14
+
+WEIGHTS = "model.safetensors"
+HEADS = {"train": 2000, "dev": 200, "test": 64}  # pairs of sentences of each archive that the rehearsal takes
+
+
+def space(root: Path) -> str:
+    """Refuse a disk that is too small."""
+    needed = costs.estimated().get("disk", {})
+    total, free = sum(needed.values()), shutil.disk_usage(root).free / 1e9
+    parts = ", ".join(f"{what} {size:.0f}" for what, size in needed.items())
+    if free < total:
+        raise UserError(
+            f"{free:.0f} GB are free at {root.resolve()}, and the paper profile takes {total:.0f} GB ({parts}); make "
+            "room, or `dvc cache dir` another disk and `dvc config cache.type reflink,hardlink,symlink,copy`"
+        )
+    return f"{free:.0f} GB free, {total:.0f} GB needed ({parts})"
+
+
+def device(cpu: bool) -> str:
+    if cpu:
+        return "none wanted"
+    gpu.require("paper")
+    world, needed = gpu.look(), costs.estimated().get("memory", 0)
+    least = min(d.gigabytes for d in world.devices)
+    if least < needed:
+        raise UserError(
+            f"{world.devices[0].name} has {least:.0f} GB of memory, and the paper profile takes {needed:.0f} GB; raise "
+            "vit.train.accumulate and translation.train.accumulate in profiles/paper.yaml"
+        )
+    names = ", ".join(f"{d.name} ({d.gigabytes:.0f} GB)" for d in world.devices)
+    return f"{names}; driver {world.driver}, PyTorch {world.torch} for CUDA {world.wheel}"
+
+
+def weights(name: str) -> str:
+    """timm's weights in the hub's cache, where a run finds them by the same revision without asking again."""
+    import timm
+    from huggingface_hub import hf_hub_download  # resumes, tries again and checks
+
+    name, _, revision = name.partition("@")
+    path = hf_hub_download(timm.get_pretrained_cfg(name).hf_hub_id, WEIGHTS, revision=revision or None)
+    return f"revision {Path(path).parent.name}"
+
+
+def downloads(content: dict, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES) -> dict[str, Callable[[], object]]:
+    """What the profile needs from the network, by name: each call gets it, or says why not."""
+    vit, text, found = content["vit"], content["translation"]["data"], {}
+    if vit["data"]["name"] == "cifar10":
+        found["CIFAR10"] = lambda: cifar10.obtain(vit["data"]["folder"] and Path(vit["data"]["folder"])) and "checked"
+    for start in sorted({vit["main"]["start"], vit["sweep"]["start"]} - {"scratch"}):
+        found[start] = lambda start=start: weights(start)
+    if text["corpus"] == "wmt14":
+        folder = text["folder"] and Path(text["folder"])
+        found |= {a.name: lambda a=a: wmt14.locate(a, folder) for a in archives}
+    return found
+
+
+def fetch(wanted: dict[str, Callable[[], object]]) -> None:
+    """All of them, so that one message has all that is missing."""
+    failed = []
+    for name, get in wanted.items():
+        start = time.perf_counter()
+        try:
+            told = get()
+        except Exception as e:  # of the hub there are many
+            failed.append(f"{name}: {' '.join(str(e).split())}")
+            say(failed[-1])
+        else:
+            say(f"{name}: {told}, {time.perf_counter() - start:.0f} s")
+    if failed:
+        raise UserError(
+            f"{len(failed)} of {len(wanted)} downloads failed; what arrived is kept, the same command goes on with it, "
+            "and docs/profiles.md says how to bring files of your own:\n  " + "\n  ".join(failed)
+        )
+
+
+def heads(to: Path, folder: Path | None = None, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES) -> dict[str, str]:
+    """The first sentences of every archive as files: part → prefix."""
+    corpus: dict[str, list] = {part: [] for part in pairs.PARTS}
+    for archive in archives:
+        corpus[archive.part] += islice(wmt14.pairs(archive, wmt14.locate(archive, folder)), HEADS[archive.part])
+    pairs.save(to, "wmt14", corpus)
+    return {part: str((to / part).resolve()) for part in corpus}
+
+
+def two_steps(root: Path, paper: dict, cpu: bool) -> dict:
+    """The rehearsal's parameters with the profile's own data, weights and, on a GPU, batches."""
+    content = rehearse.rehearsal(root)
+    vit, text = content["vit"], content["translation"]
+    vit["data"], vit["main"]["start"] = paper["vit"]["data"], paper["vit"]["main"]["start"]
+    if not cpu:
+        content["threads"] = paper["threads"]
+        for own, all_of, keys in (
+            (vit["train"], paper["vit"]["train"], ("batch", "accumulate")),
+            (text["train"], paper["translation"]["train"], ("batch_tokens", "accumulate")),
+        ):
+            own |= {key: all_of[key] for key in keys}
+        vit["images"] |= {"train": 2 * vit["train"]["batch"], "measure": 500, "test": 500}
+        vit["spectra"] |= {"images": 64}
+        text["decode"] = paper["translation"]["decode"]
+    if "device" in content:
+        content["device"] = "cpu" if cpu else paper["device"]
+    return content
+
+
+def practise(root: Path, paper: dict, cpu: bool) -> None:
+    """Two steps of every stage that wants a GPU, in a copy of the tree."""
+    with tempfile.TemporaryDirectory(prefix="preflight-") as name:
+        to = Path(name)
+        content = two_steps(root, paper, cpu)
+        if paper["translation"]["data"]["corpus"] == "wmt14":
+            folder = paper["translation"]["data"]["folder"]
+            own = heads(to / "heads", folder and Path(folder))
+            content["translation"]["data"] |= {"corpus": "files", "folder": None} | own
+        check(Params, content, "the two steps of preflight")
+        rehearse.copy(root, to)
+        (to / "params.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        (to / files.SCRATCH).mkdir()
+        (to / files.SCRATCH / "downloads").symlink_to((root / files.SCRATCH / "downloads").resolve())
+        _, wanted = stages.plan(to, [], "paper")
+        command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted), *(["--cpu"] if cpu else [])]
+        if subprocess.run(command, cwd=to, env=os.environ | {"HF_HUB_OFFLINE": "1"}).returncode:
+            raise UserError(
+                "a stage failed at its first two steps, the reason stands above; nothing of the run was begun"
+            )
+
+
+def say(text: str) -> None:
+    print(f"preflight: {text}", flush=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m attnrate.ops.preflight", description=__doc__)
+    parser.add_argument("profile", nargs="?", default="paper", help="a file of profiles/ without .yaml (paper)")
+    parser.add_argument("--cpu", action="store_true", help="without a GPU, as with -S device=cpu; smaller batches")
+    args = parser.parse_args(argv)
+    root, start = Path.cwd(), time.perf_counter()
+    try:
+        path = root / "profiles" / f"{args.profile}.yaml"
+        content = overlay(params.read(root / "params.yaml"), params.read(path), path)
+        check(Params, content, path)
+        say(f"GPU: {device(args.cpu)}")
+        say(f"disk: {space(root)}")
+        fetch(downloads(content))
+        say("two steps of every stage that wants a GPU, with these data")
+        practise(root, content, args.cpu)
+    except UserError as e:
+        sys.exit(f"preflight: {e}")
+    except KeyboardInterrupt:
+        sys.exit("\npreflight: interrupted; what was downloaded stays")
+    say(f"all is well, after {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
