@@ -78,6 +78,9 @@ class Shared(Section):
     launch: Annotated[str, AfterValidator(_launch)] = Field(
         description="what starts a training on CIFAR10 or text: python, accelerate launch or torchrun"
     )
+    live: Literal["none", "dvclive", "tensorboard", "wandb"] = Field(
+        description="where such a training, if it is long, tells how it goes"
+    )
     mh: Head = Field(description="head size m_h of Tables 2 and 3 and Figures 4 to 6")
 
 

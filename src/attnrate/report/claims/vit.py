@@ -113,7 +113,7 @@ def low_rank_pretrained(results: Path, rule: Criterion) -> Finding:
 def fall(results: Path, rule: Criterion, reading: str, why: str) -> Finding:
     vit = pd.read_csv(results / "vit_table/vit.csv")
     runs = vit[(vit.reading == reading) & (vit.variant == SWEEP)]
-    wide = runs.pivot_table(index="seed", columns="mh", values="train_loss").dropna()
+    wide = runs.pivot_table(index="seed", columns="mh", values="error").dropna()
     if wide.shape[1] < 2:
         raise Undecided(f"two head sizes in the {reading} reading")
     small, large = wide.columns[0], wide.columns[-1]
@@ -129,7 +129,9 @@ def falls(results: Path, rule: Criterion) -> Finding:
     vit = pd.read_csv(results / "vit_table/vit.csv")
     other = errors(vit, "qk", BESIDE)
     beside = ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in other.items())
-    return fall(results, rule, "qk", f"Training error on images as they are; by the recipe beside AdamW: {beside}.")
+    sweep = vit[vit.variant == SWEEP]
+    what = "on images as they are" if sweep.error.equals(sweep.train_loss) else "of the last steps, on cropped images"
+    return fall(results, rule, "qk", f"Training error {what}; on images as they are by the other recipe: {beside}.")
 
 
 def falls_with_width(results: Path, rule: Criterion) -> Finding:
