@@ -49,6 +49,7 @@ verify: env ## results of a rebuild against the committed ones, within stated to
 cluster: env ## out-of-date stages over the workers of this machine
 	@python -m attnrate.ops.cluster
 
+wheel: export PYTHONPATH :=
 wheel: ## the wheel, alone in a new environment, measures a torchvision model with random weights
 	@rm -rf .scratch/wheel build && mkdir -p .scratch/wheel
 	@python3 -m venv .scratch/wheel/env
