@@ -110,7 +110,7 @@ def major(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def require(profile: str, device: str = "auto") -> None:
-    """Refuse to train the paper's models on a CPU, unless device is cpu: it would take years, without a word."""
-    if profile == "paper" and device != "cpu" and (why := problem(look())):
+def require(device: str) -> None:
+    """Refuse to begin without a GPU where `device` is cuda, as the paper profile has it: a CPU would take years."""
+    if device == "cuda" and (why := problem(look())):
         raise UserError(f"the paper profile needs a GPU: {why}; or `-S device=cpu`, if it is a CPU that you want")

@@ -45,7 +45,7 @@ def space(root: Path) -> str:
 def device(cpu: bool) -> str:
     if cpu:
         return "none wanted"
-    gpu.require("paper")
+    gpu.require("cuda")
     world, needed = gpu.look(), costs.estimated().get("memory", 0)
     least = min(d.gigabytes for d in world.devices)
     if least < needed:

@@ -114,6 +114,7 @@ def main() -> None:
             "http_proxy": "http://127.0.0.1:9",
             "https_proxy": "http://127.0.0.1:9",
             "HF_HUB_OFFLINE": "1",
+            "CUDA_VISIBLE_DEVICES": "",
         }
         code = subprocess.run(
             [sys.executable, "-m", "attnrate.ops.cluster", "--workers", "2", "--cpu"], cwd=to, env=env

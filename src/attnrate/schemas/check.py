@@ -30,8 +30,11 @@ def _rank(value: Any) -> int | str:
 
 
 def _launch(value: str) -> str:
-    if value != "python" and not re.fullmatch(r"(accelerate launch|torchrun)( [\w./:=-]+)*", value):
-        raise ValueError("should be python, or accelerate launch or torchrun with their options")
+    words = r"( [\w./:=,-]+)*"
+    if not re.fullmatch(rf"(srun{words} )?(python|(accelerate launch|torchrun){words})", value):
+        raise ValueError(
+            "should be python, or accelerate launch or torchrun with their options; srun may stand before it"
+        )
     return value
 
 
@@ -58,7 +61,7 @@ class Shared(Section):
         description="CPU threads of every training; results differ between thread counts"
     )
     launch: Annotated[str, AfterValidator(_launch)] = Field(
-        description="what starts a training on CIFAR10 or text: python, accelerate launch or torchrun"
+        description="what starts a training on CIFAR10 or text: python, accelerate launch or torchrun, maybe after srun"
     )
     mh: Head = Field(description="head size m_h of Tables 2 and 3 and Figures 4 to 6")
 
