@@ -17,10 +17,9 @@ from pathlib import Path
 
 import yaml
 
-from attnrate.core import files, params
+from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.ops import costs, gpu, rehearse, stages
-from attnrate.ops.profile import overlay
+from attnrate.ops import costs, gpu, profile, rehearse, stages
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
 from attnrate.sources import cifar10, pairs, wmt14
@@ -34,6 +33,8 @@ def space(root: Path) -> str:
     needed = costs.estimated().get("disk", {})
     total, free = sum(needed.values()), shutil.disk_usage(root).free / 1e9
     parts = ", ".join(f"{what} {size:.0f}" for what, size in needed.items())
+    if not needed:
+        return f"{free:.0f} GB free; how much is needed, `make timings` finds out"
     if free < total:
         raise UserError(
             f"{free:.0f} GB are free at {root.resolve()}, and the paper profile takes {total:.0f} GB ({parts}); make "
@@ -76,7 +77,7 @@ def downloads(content: dict, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES)
         found[start] = lambda start=start: weights(start)
     if text["corpus"] == "wmt14":
         folder = text["folder"] and Path(text["folder"])
-        found |= {a.name: lambda a=a: wmt14.locate(a, folder) for a in archives}
+        found |= {a.name: lambda a=a: wmt14.locate(a, folder) if folder else wmt14.download(a) for a in archives}
     return found
 
 
@@ -161,9 +162,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     root, start = Path.cwd(), time.perf_counter()
     try:
-        path = root / "profiles" / f"{args.profile}.yaml"
-        content = overlay(params.read(root / "params.yaml"), params.read(path), path)
-        check(Params, content, path)
+        _, content = profile.load(args.profile)
         say(f"GPU: {device(args.cpu)}")
         say(f"disk: {space(root)}")
         fetch(downloads(content))

@@ -157,7 +157,7 @@ def web(urls: str | Sequence[str], algorithm: str, expected: str, cache: Path) -
         return target
     cache.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    tried = []
+    tried: dict[str, list[str]] = {}  # what was wrong → with which addresses
     for url in urls:
         try:
             resumed = _attempts(url, part)
@@ -165,17 +165,19 @@ def web(urls: str | Sequence[str], algorithm: str, expected: str, cache: Path) -
                 part.unlink()
                 _attempts(url, part)
         except (OSError, ValueError, http.client.HTTPException) as e:  # URLError and TimeoutError too; the part stays
-            tried.append(reason(e))
+            why = reason(e)
         else:
             if digest(part, algorithm) == expected:
                 part.replace(target)
                 return target
             part.unlink()
-            tried.append(f"what arrived as {target.name} is damaged or another file ({algorithm} differs); removed")
-        if len(urls) > 1:
-            tried[-1] = f"{url}: {tried[-1]}"
-            print(tried[-1], file=sys.stderr)
-    raise Unavailable("; ".join(tried))
+            why = f"what arrived as {target.name} is damaged or another file ({algorithm} differs); removed"
+        tried.setdefault(why, []).append(url)
+        if url != urls[-1]:
+            print(f"{url}: {why}; the next address is tried", file=sys.stderr)
+    if len(urls) == 1:
+        raise Unavailable(why)
+    raise Unavailable("; ".join(f"{why} ({', '.join(given)})" for why, given in tried.items()))
 
 
 def addresses(path: str, hosts: Sequence[str]) -> list[str]:
