@@ -3,7 +3,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 READY := .venv/.ready
 
 KILLS ?= 50
-.PHONY: repro test fresh env timings readme lock lint rehearse preflight bench torture twice verify cluster
+.PHONY: repro test fresh env timings readme lock lint rehearse preflight bench torture twice verify cluster wheel
 repro: env
 	@dvc repro
 	@python -m attnrate.ops.costs
@@ -52,10 +52,21 @@ verify: env ## results of a rebuild against the committed ones, within stated to
 cluster: env ## out-of-date stages over the workers of this machine
 	@python -m attnrate.ops.cluster
 
+wheel: export PYTHONPATH :=
+wheel: ## the wheel, alone in a new environment, measures a torchvision model with random weights
+	@rm -rf .scratch/wheel build && mkdir -p .scratch/wheel
+	@python3 -m venv .scratch/wheel/env
+	@.scratch/wheel/env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .scratch/wheel .
+	@rm -rf build
+	@sed -n 's/^\([a-z0-9._-]*==.*[^ ]\) *\\$$/\1/p' requirements.lock > .scratch/wheel/versions.txt
+	@.scratch/wheel/env/bin/pip install --quiet --disable-pip-version-check --constraint .scratch/wheel/versions.txt \
+	  .scratch/wheel/attnrate-*.whl torchvision
+	@cd .scratch/wheel && env/bin/attnrate spectrum vit_b_16 --random 4 --out spectrum
+
 lint: env
 	@ruff check . && ruff format --check .
 
 lock: ## requirements.lock anew, for every platform, without addresses
 	@python3 -m venv .scratch/uv && .scratch/uv/bin/pip install --quiet uv
-	@.scratch/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	@.scratch/uv/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --quiet -o requirements.lock

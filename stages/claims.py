@@ -3,10 +3,10 @@
 import launcher  # noqa: F401
 
 from attnrate.core import files, stage
-from attnrate.report.claims import examples, ledger, linear, propositions, rates, summary, translation, vit
+from attnrate.report.claims import beyond, examples, ledger, linear, propositions, rates, summary, translation, vit
 from attnrate.report.table1 import NAMES
 
-GROUPS = (rates, propositions, linear, translation, vit, examples)
+GROUPS = (rates, propositions, linear, translation, vit, examples, beyond)
 
 
 def main(p, to):

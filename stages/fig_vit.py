@@ -1,11 +1,11 @@
-"""Figures 2 and 3."""
+"""Figures 2 and 3, and Figure 2 on a pretrained ViT."""
 
 import launcher  # noqa: F401
 
 import pandas as pd
 
 from attnrate.core import files, stage
-from attnrate.report import fig_vit
+from attnrate.report import fig_pretrained, fig_vit
 from attnrate.report.style import figure
 from attnrate.report.table1 import NAMES
 
@@ -15,6 +15,9 @@ def main(p, to):
     note = f"{NAMES[p.vit.data.name]}, {p.profile} profile"
     images = files.read_npz(stage.data("vit_spectra") / "main.npz")
     figure.save("fig2", fig_vit.figure2(images, normalisation, f"{note}, $m_h$ = {p.vit.main.mh}, 1 seed"))
+
+    tables = (pd.read_csv(stage.results("vit_pretrained") / f"{name}.csv") for name in ("quantiles", "heads", "values"))
+    figure.save("fig2_pretrained", fig_pretrained.figure(*tables, p.vit.pretrained.name, note))
 
     recipes, seeds = (p.vit.sweep.recipe, p.vit.beside.recipe), (len(p.vit.sweep.seeds), len(p.vit.beside.seeds))
     counts = ", ".join(f"{n} ({recipe})" for n, recipe in zip(seeds, recipes, strict=True))

@@ -9,15 +9,20 @@ from attnrate.report import plots
 
 
 def main(p, to):
-    rates, linear, vit, spectra, vit_curve, translation_curve = (
+    rates, linear, vit, spectra = (
         pd.read_csv(stage.results(path), dtype={"rank": str})
         for path in (
             "rates_table/rates.csv",
             "linear_train/centred/history.csv",
             "vit_table/vit.csv",
             "vit_spectra/values.csv",
-            "vit_main/history.csv",
-            "translation_main/history.csv",
+        )
+    )
+    vit_curve, translation_curve = (
+        pd.concat(pd.read_csv(path / "history.csv") for path in folders)
+        for folders in (
+            [stage.results(f"vit_main/{part}") for part in p.vit.main.parts],
+            [stage.results(f"translation_main/{part}") for part in p.translation.train.parts],
         )
     )
     with files.atomic("reports/plots") as folder:

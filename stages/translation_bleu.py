@@ -10,6 +10,7 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import files, stage
+from attnrate.large import device, parts
 from attnrate.sources import pairs
 from attnrate.translation import beam, bleu, model, tokens
 
@@ -25,14 +26,19 @@ def main(p, to):
     permuted = tokens.permute(source)
     english, references = map(list, zip(*pairs.load(corpus, ["test"])["test"], strict=True))
 
+    def trained(variant, seed):
+        if variant in ("original", "unadapted"):
+            path = parts.weights(stage.data("translation_main"), p.translation.train.parts, f"original_seed{seed}")
+        else:
+            folder = stage.data("translation_permuted")
+            path = parts.weights(folder, p.translation.tune.parts, f"{variant}_seed{seed}")
+        return model.load(path, **sizes).to(device.choose(p.device))
+
     found = {("copy", None): english}
     for seed in seeds:
-        cases = {variant: f"translation_main/original_seed{seed}" for variant in ("original", "unadapted")}
-        cases |= {variant: f"translation_permuted/{variant}_seed{seed}" for variant in variants}
-        for variant, weights in cases.items():
-            trained = model.on_device(model.load(stage.data(f"{weights}.safetensors"), **sizes))
+        for variant in ("original", "unadapted", *variants):
             given = source if variant in ("original", "continued") else permuted
-            ids = beam.translate(trained, given, **p.translation.decode)
+            ids = beam.translate(trained(variant, seed), given, **p.translation.decode)
             found[variant, seed] = [vocabulary.decode(sentence) for sentence in ids]
 
     name = pairs.load_name(corpus)

@@ -5,6 +5,7 @@ import launcher  # noqa: F401
 import pandas as pd
 
 from attnrate.core import files, stage
+from attnrate.large import parts
 from attnrate.spectra.measure import measure
 from attnrate.translation import model, tokens
 
@@ -16,13 +17,12 @@ def main(p, to):
     given = tokens.load(stage.data("translation_tokens") / "tokens.npz")
     plain = [given["dev_en"], given["test_en"]]
     altered = [tokens.permute(sentences) for sentences in plain]
+    original = parts.weights(stage.data("translation_main"), p.translation.train.parts, f"original_seed{seed}")
+    permuted = parts.weights(stage.data("translation_permuted"), p.translation.tune.parts, f"permuted_seed{seed}")
     cases = {
         "untrained": (model.build(seed=seed, **sizes), plain),
-        "original": (model.load(stage.data("translation_main") / f"original_seed{seed}.safetensors", **sizes), plain),
-        "permuted": (
-            model.load(stage.data("translation_permuted") / f"permuted_seed{seed}.safetensors", **sizes),
-            altered,
-        ),
+        "original": (model.load(original, **sizes), plain),
+        "permuted": (model.load(permuted, **sizes), altered),
     }
     values, ranks = [], []
     for variant, (trained, sentences) in cases.items():

@@ -3,11 +3,12 @@
 import launcher  # noqa: F401
 
 from attnrate.core import stage
+from attnrate.large.parts import holds
 from attnrate.vit import model
 from attnrate.vit.train import Run, train_all
 
 
-def main(p, to):
+def main(p, to, part):
     stage.set_threads(p.threads)
     own, sizes = p.vit.beside, p.vit.model
 
@@ -15,10 +16,10 @@ def main(p, to):
         return Run("qk", mh, seed, "beside", lambda: model.make("qk", mh, seed, **sizes))
 
     images = stage.data("vit_images") / "images.npz"
-    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train}
+    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "device": p.device}
     recipe = p.vit.recipes[p.vit.beside.recipe] | {"epochs": own.epochs}
     runs = [run(mh, seed) for mh in own.mh for seed in own.seeds]
-    train_all(runs, to, images, [], recipe=recipe, **groups)
+    train_all([r for r in runs if holds(part, r.name)], to, images, [], recipe=recipe, **groups)
 
 
 if __name__ == "__main__":

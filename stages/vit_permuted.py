@@ -7,20 +7,22 @@ random permutation; permuted-scratch: as permuted, but from where the main model
 import launcher  # noqa: F401
 
 from attnrate.core import stage
+from attnrate.large.parts import holds
 from attnrate.vit import model
 from attnrate.vit.permute import permutation
 from attnrate.vit.train import Run, train_all
 
 
-def main(p, to):
+def main(p, to, part):
     stage.set_threads(p.threads)
-    main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main")
+    main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main") / part
+    given = stage.data("vit_pretrained") / "weights.safetensors"  # if the main model started from them
     patches = (sizes.image_size // sizes.patch) ** 2
     first10, random = (permutation(reading, patches, own.permutation_seed) for reading in ("first10", "random"))
     budget = "full" if main.start == "scratch" else "tune"
 
     def fresh(seed):
-        return model.make("qk", main.mh, seed, main.start, **sizes)
+        return model.make("qk", main.mh, seed, main.start, given, **sizes)
 
     def trained(seed):
         return model.load(weights / f"main_seed{seed}.safetensors", "qk", main.mh, **sizes)
@@ -41,7 +43,8 @@ def main(p, to):
     images = stage.data("vit_images") / "images.npz"
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    train_all(every, to, images, [weights], recipe=recipe, **groups)
+    every = [run for run in every if holds(part, run.name)]
+    train_all(every, to, images, [weights, given], recipe=recipe, device=p.device, **groups)
 
 
 if __name__ == "__main__":

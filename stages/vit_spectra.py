@@ -11,6 +11,8 @@ import pandas as pd
 import torch
 
 from attnrate.core import files, stage
+from attnrate.large import device as devices
+from attnrate.large import parts
 from attnrate.spectra.measure import measure
 from attnrate.vit import model
 from attnrate.vit.view import View, load
@@ -29,13 +31,13 @@ def main(p, to):
                 yield name, keys, sweep.start, model.load(weights, reading, mh, **sizes)
         for seed in main.seeds:
             keys = {"reading": "qk", "mh": main.mh, "seed": seed}
-            weights = stage.data(f"vit_main/main_seed{seed}.safetensors")
+            weights = parts.weights(stage.data("vit_main"), main.parts, f"main_seed{seed}")
             yield "main", keys | {"state": "trained"}, main.start, model.load(weights, "qk", main.mh, **sizes)
             untrained = model.build("qk", main.mh, seed=seed, **sizes).eval()
             yield "main", keys | {"state": "untrained"}, main.start, untrained
 
     images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: p.vit.spectra.images])
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = devices.choose(p.device)
     tables = {"values": [], "ranks": [], "main_values": [], "main_ranks": []}
     kept = set()
     for name, keys, start, found in cases():
@@ -48,8 +50,8 @@ def main(p, to):
             if name not in kept:
                 kept.add(name)
                 files.write_npz(to.data / f"{name}.npz", seen.violins)
-    for name, parts in tables.items():
-        joined = pd.concat(parts).sort_values(["reading", "mh", "seed"], kind="stable")
+    for name, found in tables.items():
+        joined = pd.concat(found).sort_values(["reading", "mh", "seed"], kind="stable")
         files.write_csv(to.results / f"{name}.csv", joined)
 
 

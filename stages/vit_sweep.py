@@ -23,7 +23,7 @@ def main(p, to, name):
         )
 
     images = stage.data("vit_images") / "images.npz"
-    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train}
+    groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "device": p.device}
     train_all([run(seed) for seed in own.seeds], to, images, [], recipe=p.vit.recipes[p.vit.sweep.recipe], **groups)
 
 

@@ -10,8 +10,17 @@ from attnrate.laws import vit
 
 def main(p, to):
     models, beside, main = p.vit.grid.models, p.vit.beside, p.vit.main
-    folders = [*(f"vit_sweep/{name}" for name in models), "vit_beside", "vit_main", "vit_permuted"]
+    folders = [
+        *(f"vit_sweep/{name}" for name in models),
+        *(f"vit_beside/{part}" for part in beside.parts),
+        *(f"vit_main/{part}" for part in main.parts),
+        *(f"vit_permuted/{part}" for part in main.parts),
+    ]
     runs = pd.concat(pd.read_csv(stage.results(folder) / "scores.csv") for folder in folders)
+    cropped = (p.vit.recipes[p.vit.sweep.recipe].augment == "crop") & (runs.variant == vit.SWEEP)
+    runs = runs.assign(
+        error=runs.running_loss.where(cropped, runs.train_loss)
+    )  # of Figure 3(b), as the authors have it
     full = p.vit.model.width // p.vit.model.heads
     same = runs[(runs.variant == vit.SWEEP) & (runs.reading == "qk") & (runs.mh == full)]
     others = {name.split("-")[0] for name in models} - {"qk"}  # at this size every reading is one model

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from attnrate.core.errors import UserError
@@ -50,18 +51,24 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def run_trace(file: Path) -> None:
-    from attnrate.ops.trace import report
+    try:
+        from attnrate.ops.trace import report
+    except ModuleNotFoundError as e:
+        raise UserError(
+            f"{e.name} is not installed, which the pipeline needs: pip install 'attnrate[pipeline]'"
+        ) from None
 
     print(report(file))
 
 
 def run_spectrum(options: dict) -> None:
-    from transformers.utils import logging  # seconds that --help need not pay
+    from attnrate.tool.spectrum import spectrum  # seconds that --help need not pay
 
-    from attnrate.tool.spectrum import spectrum
+    if find_spec("transformers"):
+        from transformers.utils import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
     out = options["out"]
     spectrum(options.pop("model"), options.pop("out"), **options)
     print(f"{out / 'summary.md'}")

@@ -24,7 +24,6 @@ def test_a_node_that_fits_is_taken_as_it_is(nvidia):
             "driver 535.104.05 of 8 x NVIDIA A100-SXM4-80GB is too old: PyTorch {torch}, built for CUDA 13.0, needs "
             "580 or newer; what would fit is such a driver, or a PyTorch built for CUDA 12 (PyTorch's installation",
         ),
-        ({"driver": "470.1", "seen": 0}, "a PyTorch built for CUDA 11"),
         ({"driver": "390.1", "seen": 0}, "what would fit is such a driver; or `-S device=cpu`"),
         ({"driver": None, "seen": 0}, "no NVIDIA driver answers (nvidia-smi); on a cluster ask for a GPU"),
         ({"wheel": None, "seen": 0}, "is built without CUDA"),

@@ -60,7 +60,8 @@ def test_a_small_gpu_is_refused_with_what_to_raise(nvidia, monkeypatch):
 
 def test_everything_from_the_network_is_on_the_list(paper, monkeypatch):
     found = preflight.downloads(paper)
-    assert set(found) == {"CIFAR10", paper["vit"]["main"]["start"], *(a.name for a in wmt14.ARCHIVES)}
+    names = {"CIFAR10", paper["vit"]["pretrained"]["name"], paper["vit"]["main"]["start"]}
+    assert set(found) == {*names, *(a.name for a in wmt14.ARCHIVES)}
     asked = []
 
     def download(repo, file, revision):
@@ -72,7 +73,8 @@ def test_everything_from_the_network_is_on_the_list(paper, monkeypatch):
     assert found[name]() == preflight.weights(f"{name}@0123abc") == "revision 0123abc"
     assert asked == [(f"timm/{name}", "model.safetensors", None), (f"timm/{name}", "model.safetensors", "0123abc")]
     assert timm.is_model(name)
-    toy = {"vit": {"data": {"name": "toy"}, "main": {"start": "scratch"}, "sweep": {"start": "scratch"}}}
+    none = {"name": "toy", "start": "scratch"}
+    toy = {"vit": {"data": none, "main": none, "sweep": none, "pretrained": none}}
     assert preflight.downloads(toy | {"translation": {"data": {"corpus": "toy"}}}) == {}
 
 

@@ -39,7 +39,7 @@ def test_archives_come_through_hosts_that_misbehave(tmp_path, capfd):
     """One is gone, one has half a file, one another file, one takes days, and the one that is left hangs up."""
     environment, limits = dict(os.environ), (fetch.WINDOW, fetch.PAUSE)
     found = rehearse.sentences(tmp_path)
-    assert {part: len(corpora.read_lines(Path(f"{prefix}.en"))) for part, prefix in found.items()} == {
+    assert {part: len(list(corpora.read_lines(Path(f"{prefix}.en")))) for part, prefix in found.items()} == {
         "train": 3 * 600,
         "dev": 40,
         "test": 60,

@@ -22,7 +22,7 @@ from attnrate.report.style import figure
 
 CRITERIA = read_criteria()
 RULES = {name: criterion(row) for name, row in CRITERIA.items()}
-KEYS = {"id", "ref", "claim", "paper", "command", "test", "unit", "criterion", "data", "profile"}
+KEYS = {"id", "ref", "claim", "paper", "command", "test", "unit", "criterion", "data", "profile", "ours"}
 KEYS |= {"measured", "spread", "n", "verdict", "why", "outcomes", "needs", "exact", "parts", *SHOWN}
 
 World = dict[str, pd.DataFrame | dict]  # file → what a stage writes there

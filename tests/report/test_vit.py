@@ -11,17 +11,18 @@ import yaml
 
 from attnrate.core import files, stage
 from attnrate.laws.vit import BESIDE, errors, fits
-from attnrate.report import fig_vit, table1
+from attnrate.report import fig_pretrained, fig_vit, table1
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED
 from attnrate.report.claims.vit import EVALUATORS
 from attnrate.report.style.figure import plt
 from tests.conftest import ROOT
-from tests.report.common import RULES, both, columns, only, same_bytes, write
+from tests.report.common import RULES, both, columns, entries, only, same_bytes, write
 from tests.report.common import judged as judge
 
 SIZES, READINGS, SEEDS = (1, 2, 4, 8, 16, 32), ("qk", "width"), (0, 1, 2)
 RUNS, FITS, VALUES = "vit_table/vit.csv", "vit_table/fits.json", "vit_spectra/values.csv"
 MAIN_VALUES, MAIN_RANKS = "vit_spectra/main_values.csv", "vit_spectra/main_ranks.csv"
+SOURCE, HEADS = "vit_pretrained/source.json", "vit_pretrained/heads.csv"
 RANDOM = [name for name in EVALUATORS if RULES[name].test != "exact"]
 
 
@@ -37,7 +38,9 @@ def runs(readings=READINGS):
         rows += [("qk", mh, seed, "beside", 1.2 + 0.1 * seed, 1.3, 0.55) for mh in (1, 32)]
         tests = {"main": 0.58, "continued": 0.6, "permuted": 0.59 - 0.001 * seed, "unadapted": 0.4}
         rows += [("qk", 32, seed, variant, 1.0, 1.1, accuracy) for variant, accuracy in tests.items()]
-    return pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
+    return pd.DataFrame(
+        rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"]
+    ).assign(error=lambda t: t.train_loss)
 
 
 def spectra(readings=READINGS):
@@ -49,6 +52,16 @@ def spectra(readings=READINGS):
     return values.assign(mean=mean, sd=(0.1 + 0.01 * values.seed) * mean)
 
 
+def pretrained():
+    """The heads of a model of low rank and concentrated, in groups of images, beside untrained ones."""
+    cells = itertools.product(("trained", "untrained"), (True, False), SEEDS, (1, 2), (1, 2))
+    heads = pd.DataFrame(cells, columns=["state", "centred", "group", "layer", "head"]).assign(n=9, energy90=2.0)
+    null = heads.state == "untrained"
+    ranks = np.where(null, 40.0, np.where(heads.centred, 10.0, 60.0)) + 0.1 * heads.group
+    spread = np.where(null | ~heads.centred, 0.5, 0.1) + 0.01 * heads.group
+    return heads.assign(energy99=ranks, spread=spread)
+
+
 def ideal():
     values, main = spectra(), spectra(["qk"]).query("mh == 32")
     ranks = main[main.k == 1].assign(energy90=1.5, energy99=3.0 + 0.1 * main.seed).drop(columns=["k", "mean", "sd"])
@@ -57,28 +70,37 @@ def ideal():
         name: pd.concat([t.assign(state="trained"), t.assign(state="untrained", **null[name])])
         for name, t in ((MAIN_VALUES, main), (MAIN_RANKS, ranks))
     }
-    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values)} | both
+    source = {"name": "dinov2-saliency", "floor": 0.01, "sizes": {"width": 384, "heads": 6}}
+    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values), SOURCE: source, HEADS: pretrained()} | both
 
 
 def judged(name, change, folder):
     return judge(name, EVALUATORS[name], write(folder, change(ideal())))
 
 
-def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
-    """Even where the sweep has its head size; at the full size every reading is one model."""
-    recipe = {"recipe": "muon", "epochs": 4}
+@pytest.mark.parametrize("recipe", ["adamw", "authors"])
+def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep(recipe):
+    """Even where the sweep has its head size; at the full size every reading is one model.
+
+    The sweep's error is that of clean images, or by the authors' recipe their running loss.
+    """
+    own = {"recipe": "muon", "epochs": 4, "parts": ["seed0", "seed1"]}
     vit = {"grid": {"models": ["qk-1", "qk-8", "width-1"]}, "model": {"width": 16, "heads": 2}}
-    vit |= {"beside": {"mh": [1], **recipe}, "main": {"mh": 8, "start": "scratch", **recipe}}
+    vit |= {"beside": {"mh": [1], **own}, "main": {"mh": 8, "start": "scratch", **own}}
+    vit |= {"sweep": {"recipe": recipe}, "recipes": {"adamw": {"augment": "mirror"}, "authors": {"augment": "crop"}}}
     files.write_text("params.yaml", yaml.safe_dump({"vit": vit}))
-    row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original"}, index=[0])
+    row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original", "running_loss": 2.0}, index=[0])
     parts = {
         "vit_sweep/qk-1/scores.csv": row.assign(mh=1, train_loss=1.5),
         "vit_sweep/qk-8/scores.csv": row.assign(mh=8, train_loss=1.2),
         "vit_sweep/width-1/scores.csv": row.assign(mh=1, train_loss=1.7, reading="width"),
         "vit_sweep/qk-4/scores.csv": row.assign(mh=4, train_loss=9.0),  # of another grid
-        "vit_beside/scores.csv": row.assign(mh=1, train_loss=1.3, variant="beside"),
-        "vit_main/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
-        "vit_permuted/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
+        "vit_beside/seed0/scores.csv": row.assign(mh=1, train_loss=1.3, variant="beside"),
+        "vit_beside/seed1/scores.csv": row.iloc[:0],
+        "vit_main/seed0/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
+        "vit_main/seed1/scores.csv": row.iloc[:0],
+        "vit_permuted/seed0/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
+        "vit_permuted/seed1/scores.csv": row.iloc[:0],
         VALUES: spectra(),
     }
     write(stage.results(), parts)
@@ -89,6 +111,8 @@ def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
     sweep |= {("width", "original", 1): 1.7, ("width", "original", 8): 1.2}
     main = {("qk", "main", 8): 1.1, ("qk", "permuted", 8): 1.0}
     assert found == sweep | main | {("qk", "beside", 1): 1.3, ("qk", "beside", 8): 1.1} and len(joined) == len(found)
+    running = (recipe == "authors") & (joined.variant == "original")
+    assert (joined.error == joined.running_loss.where(running, joined.train_loss)).all()
     assert files.read_json(stage.results() / FITS)["error"]["qk"]["n"] == 2
 
 
@@ -107,17 +131,23 @@ def test_results_as_the_paper_describes_them_are_reproduced(name, tmp_path):
 
 def loss(**where):
     """Errors that grow with m_h in a reading and a variant."""
-    return columns(RUNS, train_loss=lambda t: t.train_loss.mask((t[list(where)] == where).all(axis=1), 1 + 0.01 * t.mh))
+    return columns(RUNS, error=lambda t: t.error.mask((t[list(where)] == where).all(axis=1), 1 + 0.01 * t.mh))
 
 
 def fitted(law):
     """The fits of other errors."""
-    vit = runs().assign(train_loss=lambda t: law(t.mh.astype(float)))
+    vit = runs().assign(error=lambda t: law(t.mh.astype(float)))
     return lambda world: world | {FITS: fits(vit, spectra())}
 
 
 UNLIKE = columns(VALUES, mean=lambda t: t["mean"].where(t.mh < 32, 2 * t.k ** (-0.001 * t.seed)))
 WIDE, HIGH = columns(MAIN_VALUES, sd=lambda t: t["mean"]), columns(MAIN_RANKS, energy99=30.0)
+
+
+def heads(state="trained", **values):
+    """Other heads of the pretrained model, or of untrained ones."""
+    ((name, value),) = values.items()
+    return columns(HEADS, **{name: lambda t: t[name].mask((t.state == state) & t.centred, value + 0.001 * t.group)})
 
 
 def rank(trained, untrained):
@@ -136,6 +166,9 @@ def rank(trained, untrained):
         ("vit-low-rank", rank(30.0, 20.0), NOT),
         ("vit-low-rank", rank(12.0, 8.0), PARTLY),  # low, and as low before training
         ("vit-low-rank", rank(20.0, 30.0), PARTLY),
+        ("vit-concentration-pretrained", heads(spread=0.4), NOT),
+        ("vit-low-rank-pretrained", heads(energy99=45.0), NOT),
+        ("vit-low-rank-pretrained", heads("untrained", energy99=5.0), PARTLY),
         ("vit-error-falls", loss(reading="qk", variant="original"), NOT),
         ("vit-error-falls", loss(reading="width"), REPRODUCED),
         ("vit-error-falls", loss(variant="beside"), REPRODUCED),
@@ -153,7 +186,8 @@ def test_the_verdict_follows_the_results(name, change, expected, tmp_path):
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("name", RANDOM)
 def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
-    found = judged(name, both(*(only(f, f"seed < {n}") for f in (RUNS, VALUES, MAIN_VALUES, MAIN_RANKS))), tmp_path)
+    fewer = [only(f, f"seed < {n}") for f in (RUNS, VALUES, MAIN_VALUES, MAIN_RANKS)]
+    found = judged(name, both(*fewer, only(HEADS, f"group < {n}")), tmp_path)
     few = name == "vit-convergence" and n == 1
     assert found["verdict"] == UNDECIDED
     assert ("two seeds of each" if few else f"3 replicates or more; it has {n}") in found["needs"]
@@ -171,8 +205,8 @@ def by_seed(file, column, size, **where):
         ("vit-concentration", by_seed(MAIN_VALUES, "sd", 1.0, state="trained")),
         ("vit-convergence", columns(VALUES, mean=lambda t: t["mean"] + (t.k == 2) * (t.mh == 16) * 0.05 * t.seed**4)),
         ("vit-low-rank", by_seed(MAIN_RANKS, "energy99", 2.0, state="trained")),
-        ("vit-error-falls", by_seed(RUNS, "train_loss", 1.0, mh=1)),
-        ("vit-width", by_seed(RUNS, "train_loss", 1.0, mh=1)),
+        ("vit-error-falls", by_seed(RUNS, "error", 1.0, mh=1)),
+        ("vit-width", by_seed(RUNS, "error", 1.0, mh=1)),
         ("vit-permuted", by_seed(RUNS, "test_acc", 0.2, variant="permuted")),
     ],
 )
@@ -185,6 +219,12 @@ def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
     ("name", "change", "needs"),
     [
         ("vit-convergence", only(VALUES, "mh < 4"), "three head sizes"),
+        ("vit-low-rank-pretrained", entries(SOURCE, name="toy"), "pretrained weights"),
+        (
+            "vit-concentration-pretrained",
+            entries(SOURCE, floor=0.1),
+            "vit.pretrained.floor = 0.01",
+        ),
         ("vit-error-falls", only(RUNS, "mh == 32"), "two head sizes in the qk reading"),
         ("vit-width", only(RUNS, "reading == 'qk'"), "two head sizes in the width reading"),
         ("vit-width", only(RUNS, "reading == 'qk' or mh == 32"), "two head sizes in the width reading"),
@@ -205,7 +245,7 @@ def test_a_rise_is_no_share_of_the_fall(tmp_path):
 
 def test_seeds_are_paired(tmp_path):
     """What a seed does to every size is gone."""
-    change = columns(RUNS, train_loss=lambda t: t.train_loss * 9.0**t.seed, test_acc=lambda t: t.test_acc + t.seed)
+    change = columns(RUNS, error=lambda t: t.error * 9.0**t.seed, test_acc=lambda t: t.test_acc + t.seed)
     for name in ("vit-error-falls", "vit-width", "vit-permuted"):
         assert judged(name, change, tmp_path)["verdict"] == REPRODUCED
 
@@ -216,6 +256,23 @@ def test_figures_are_the_same_bytes_twice():
     same_bytes(lambda: fig_vit.figure2(images, "tokens", "test"))
     laws = fits(runs(), spectra())
     same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", ("adamw", "muon"), "test"))
+
+
+def test_the_figure_of_the_pretrained_model_has_a_cell_for_each_head():
+    values = spectra(["qk"]).query("mh == 32 and layer == 2 and seed == 0").drop(columns=["mh", "seed", "layer"])
+    values = pd.concat([values.assign(state="trained"), values.assign(state="untrained")])
+    table = pd.DataFrame(np.random.default_rng(0).lognormal(size=(80, 32)), columns=range(1, 33))
+    table = table.assign(layer=np.repeat(["first", "last"], 40), quantile=0.5)
+
+    def draw():
+        return fig_pretrained.figure(table, pretrained(), values, "dinov2-saliency", "test")
+
+    same_bytes(draw)
+    drawn = draw()
+    maps = [[cell.get_text() for cell in ax.texts] for ax in drawn.axes if ax.texts]
+    assert maps == [["10"] * 4, ["0.11"] * 4]
+    assert "fine-tuned for saliency: 27 test images" in drawn.get_suptitle()
+    plt.close(drawn)
 
 
 def test_figure_3_has_a_mark_for_each_run_under_the_name_of_its_recipe():

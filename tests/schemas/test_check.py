@@ -70,6 +70,8 @@ def refusal(content: dict) -> str:
         ("rates.constructive.widths", [128], "at least 2 items"),
         ("linear.recipes.centred.gain", 0.0, "greater than 0"),
         ("vit.main.start", "resnet50", "name of a timm model"),
+        ("vit.sweep.start", "dinov2-saliency", "name of a timm model"),
+        ("vit.pretrained.image_size", 100, "multiple of 14"),
         ("translation.data.train", ["one"], "two paths"),
     ],
 )

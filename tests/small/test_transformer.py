@@ -167,3 +167,43 @@ def test_predictions_do_not_depend_on_the_chunks():
     whole = predict(model, x, chunk=1000)
     assert whole.shape == (2, *x.shape) and whole.dtype == np.float64
     assert predict(model, x, chunk=7) == pytest.approx(whole, abs=1e-6)
+
+
+def test_heads_are_attentions_of_their_own_side_by_side():
+    model = Transformer([3], [1], heads=2, **SHAPE).double()
+    h = model.features(sequences())
+    q, k, v = (h @ w.mT for w in (model.W_Q, model.W_K, model.W_V))
+    by_head = []
+    for j in range(2):
+        rows, channels = slice(3 * j, 3 * j + 3), slice(4 * j, 4 * j + 4)
+        by_head.append((q[..., rows] @ k[..., rows].mT).softmax(-1) @ v[..., channels])
+    assert torch.allclose(model.attend(h), torch.cat(by_head, -1))
+
+
+def test_on_points_has_heads_too():
+    model = Transformer([2, 2], [0, 1], heads=4, **SHAPE).double()
+    points = sequences(2, tau=9)
+    index = torch.stack([torch.randperm(9)[:TAU] for _ in range(10)]).view(2, 5, TAU)
+    x = torch.stack([p[i] for p, i in zip(points, index, strict=True)])  # (M, B, τ, 1)
+    assert torch.allclose(model.on_points(points, index, 3), model(x)[:, :, :3])
+
+
+def test_a_mask_hides_what_is_later():
+    model, x = sharp(Transformer([3], [1], causal=True, positions=(TAU, 8), **SHAPE)), sequences()
+    later = x.clone()
+    later[:, 4:] = 1 - later[:, 4:]
+    assert torch.equal(model(x)[:, :, :4], model(later)[:, :, :4])
+    assert not torch.allclose(model(x)[:, :, 4:], model(later)[:, :, 4:])
+
+
+def test_a_second_layer_acts_on_the_averages_of_the_first():
+    model = Transformer([3], [1], depth=2, affine=True, **SHAPE).double()
+    first = model.attend(model.features(sequences()))
+    h = model.deeper[0].f(first.flatten(1, 2)).view_as(first)
+    expected = model.deeper[0].attend(h) @ model.F.weight[0].mT + model.F.bias[0]
+    assert len(model.F.weight) == 1 and torch.allclose(model(sequences()), expected)
+
+
+def test_more_layers_leave_the_start_of_the_first_alone():
+    one, two = (Transformer([3], [5], depth=d, **SHAPE).state_dict() for d in (1, 2))
+    assert all(torch.equal(one[name], two[name]) for name in one) and len(two) > len(one)

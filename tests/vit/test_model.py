@@ -4,11 +4,13 @@ import pytest
 import timm
 import torch
 from safetensors.torch import save_file
+from timm.layers import resample_abs_pos_embed
 from timm.models.vision_transformer import VisionTransformer
 
 from attnrate.core.errors import UserError
 from attnrate.vit import model as vit
 from attnrate.vit.permute import permute_patches
+from attnrate.vit.view import View
 
 SMALL = {"image_size": 32, "patch": 8, "width": 48, "depth": 3, "heads": 4, "mlp_ratio": 2.0}  # D = 12
 BASE = {"image_size": 224, "patch": 16, "width": 768, "depth": 12, "heads": 12, "mlp_ratio": 4.0}
@@ -38,6 +40,27 @@ def test_full_head_size_is_timms_model(reading):
     vit.start_from(model, twin.state_dict())
     x = torch.randn(3, 3, 32, 32)
     assert torch.allclose(model(x), twin(x), atol=1e-5)
+
+
+@torch.no_grad()
+def test_layer_scale_and_positions_of_another_size_are_taken_over(tmp_path):
+    """As DINOv2 has them: the model of 32² is timm's own, resized from 48²."""
+    sizes = {"patch_size": 8, "embed_dim": 48, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0, "num_classes": 10}
+    larger = shake(VisionTransformer(img_size=48, init_values=1.0, **sizes))
+    twin = VisionTransformer(img_size=32, init_values=1.0, **sizes).eval()
+    path, weights = tmp_path / "w.safetensors", larger.state_dict()
+    save_file(weights, path)
+    positions = resample_abs_pos_embed(weights["pos_embed"], [4, 4], num_prefix_tokens=1)
+    twin.load_state_dict(weights | {"pos_embed": positions})
+    model, x = vit.make("qk", 12, 0, "dinov2-saliency", path, **SMALL).eval(), torch.randn(3, 3, 32, 32)
+    assert torch.allclose(model(x), twin(x), atol=1e-5)
+    assert not torch.allclose(vit.make("qk", 2, 0, "toy", path, **SMALL).eval()(x), twin(x), atol=1e-2), "heads are cut"
+
+
+def test_pixels_are_standardised_as_the_start_was_trained():
+    white = torch.full((1, 32, 32, 3), 255, dtype=torch.uint8)
+    for start, red in (("scratch", 0.5086 / 0.247), ("vit_x", 1.0), ("dinov2-saliency", 0.515 / 0.229)):
+        assert View(14, start)(white)[0, 0, 0, 0].item() == pytest.approx(red, rel=1e-5)
 
 
 @pytest.mark.slow

@@ -108,7 +108,10 @@ def inspect(model: Transformer, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     h = model.features(tensor(x))
     weights = model.scores(h, h).softmax(-1)
     alone = torch.eye(x.shape[1]).expand_as(weights)
-    return tuple(a.double().numpy() for a in (model.output(weights, h), weights, model.output(alone, h)))
+    return tuple(
+        a.double().numpy()
+        for a in (model.output(model.average(weights, h)), weights, model.output(model.average(alone, h)))
+    )
 
 
 def measure(sample: Sample, y: np.ndarray, attention: np.ndarray, ff: np.ndarray) -> dict[str, float]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
@@ -27,7 +28,7 @@ def key(params: Any, inputs: Iterable[Path]) -> str:
     code = {Path(m.__file__) for n, m in list(sys.modules.items()) if n.startswith("attnrate") and m.__file__}
     code.add(Path(getattr(sys.modules["__main__"], "__file__", sys.executable)))
     found = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode())
-    found.update(f"{torch.__version__} {torch.get_num_threads()} {torch.cuda.device_count()}".encode())
+    found.update(f"{torch.__version__} {torch.get_num_threads()}".encode())
     for path in (*sorted(code), *(p for given in inputs for p in (sorted(given.rglob("*")) or [given]))):
         if path.is_file():
             with path.open("rb") as f:
@@ -51,21 +52,34 @@ def kept(name: str, params: Any, inputs: Iterable[Path]) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def save(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: dict) -> None:
-    """Weights, optimiser, random numbers, and `state` as JSON."""
+def random_states(accelerator: Accelerator) -> dict[str, Tensor]:
+    """The random numbers of every process, a row each; every process calls this."""
+    own = {"rng.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        own["rng.cuda"] = torch.cuda.get_rng_state()
+    return {name: accelerator.gather(state[None].to(accelerator.device)).cpu() for name, state in own.items()}
+
+
+def save(
+    path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, random: dict[str, Tensor], state: dict
+) -> None:
+    """Weights, optimiser, the random numbers of all processes, and `state` as JSON."""
     tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
     for i, values in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{i}.{k}": v for k, v in values.items() if isinstance(v, Tensor)}
-    tensors["rng.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    tensors |= random
     draft = path.with_suffix(".draft")
     files.write_weights(draft, tensors, state=json.dumps(state))
     os.replace(draft, path)
 
 
-def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> dict | None:
-    """Put a checkpoint back; its state, or None if there is none that can be read."""
+def restore(
+    path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, rank: int = 0, world: int = 1
+) -> dict | None:
+    """Put a checkpoint back; its state, or None if there is none that can be read.
+
+    Random numbers go back to the process that had them; another number of processes draws its own.
+    """
     if not path.exists():
         return None
     try:
@@ -82,7 +96,7 @@ def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> d
             _, i, part = name.split(".", 2)
             moments.setdefault(int(i), {})[part] = value
     optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
-    torch.set_rng_state(tensors["rng.cpu"])
-    if "rng.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["rng.cuda"])
+    for name, put in (("rng.cpu", torch.set_rng_state), ("rng.cuda", torch.cuda.set_rng_state)):
+        if len(tensors.get(name, ())) == world and (name == "rng.cpu" or torch.cuda.is_available()):
+            put(tensors[name][rank])
     return state

@@ -1,12 +1,15 @@
 """One loop for large models (ViT, translation) on Hugging Face accelerate: a CPU, one GPU, or several.
 
 The order of the data depends on (seed, epoch) alone and the randomness of a batch on (seed, step), so a run that is
-killed continues from its checkpoint as if nothing had happened: on a CPU, to the same bytes.
+killed continues from its checkpoint as if nothing had happened: on a CPU, to the same bytes. Nor does the number of
+processes change what is trained, but for the order of sums and the numbers that dropout draws.
 """
 
 import itertools
+import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -24,20 +27,29 @@ from tqdm import tqdm
 from attnrate.core import files
 from attnrate.core.errors import UserError
 from attnrate.core.stage import Outs
-from attnrate.large.checkpoint import restore, save
+from attnrate.large import device as devices
+from attnrate.large.checkpoint import random_states, restore, save
 from attnrate.optim.muon import Muon, like_adam
 from attnrate.optim.schedules import factor
 
 Batch = dict[str, Tensor]
 Loss = Callable[[nn.Module, Batch], Tensor]  # the mean loss of a batch
+APART = 1_000_003  # between the seeds of two processes
+NEWS = 50  # steps between two reports
+live = logging.getLogger("attnrate.live")  # whoever listens, stages/launcher.py or nobody, changes no result
 
 
 class Data(Protocol):
+    unit: str  # what is counted: images, tokens
+
     def order(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The batches of an epoch, as indices."""
 
-    def batch(self, index: np.ndarray, generator: torch.Generator) -> Batch:
-        """The tensors of one batch, augmented with the generator's randomness."""
+    def size(self, index: np.ndarray) -> int:
+        """How many units the loss of a batch is the mean of."""
+
+    def batch(self, index: np.ndarray, draws: Tensor) -> Batch:
+        """The tensors of a batch, augmented by one draw from [0, 1) for each item."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.999)
     momentum: float = 0.9
     clip: float | None = None  # largest gradient norm
-    accumulate: int = 1  # parts that a batch is split into, to fit memory; each counts the same
+    accumulate: int = 1  # parts that a batch is split into, to fit memory, over all processes
     history: int = 50  # rows of the history
     checkpoint: int = 100  # steps between checkpoints
 
@@ -88,11 +100,14 @@ def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=recipe.lr, betas=recipe.betas, fused=True)
 
 
-def make_accelerator() -> Accelerator:
+def make_accelerator(device: str = "auto") -> Accelerator:
     """bfloat16 on GPUs that have it; single precision everywhere else."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic algorithms ask for on GPUs
-    gpu = torch.cuda.is_available()
+    gpu = devices.choose(device).type == "cuda"
     mixed = gpu and torch.cuda.is_bf16_supported(including_emulation=False)
+    if gpu and not mixed:
+        name = torch.cuda.get_device_name()
+        print(f"{name} has no bfloat16: it trains in single precision, several times slower", file=sys.stderr)
     return Accelerator(cpu=not gpu, mixed_precision="bf16" if mixed else "no")
 
 
@@ -116,6 +131,40 @@ def _batches(data: Data, seed: int, start: int) -> Iterator[np.ndarray]:
         done += len(order)
 
 
+def _ready(
+    data: Data, recipe: Recipe, seed: int, start: int, accelerator: Accelerator
+) -> Iterator[tuple[int, list[tuple[Batch, float]]]]:
+    """For each step from `start` on its units, and the parts that this process takes of it, on the device.
+
+    A part comes with its weight: the weighted losses, summed over parts and averaged over processes, are the batch's.
+    """
+    rank, world, device = accelerator.process_index, accelerator.num_processes, accelerator.device
+    parts = -(-recipe.accumulate // world)
+
+    def there(tensor: Tensor) -> Tensor:
+        return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+
+    for step, index in zip(range(start, recipe.steps), _batches(data, seed, start), strict=False):
+        index = np.resize(index, max(len(index), world * parts))  # no part is empty
+        draws = torch.rand(len(index), generator=torch.Generator().manual_seed((seed * 1_000_003 + step) * 1_009))
+        size, own = data.size(index), np.arange(len(index))[rank::world]
+        yield (
+            size,
+            [
+                ({k: there(v) for k, v in data.batch(index[i], draws[i]).items()}, data.size(index[i]) * world / size)
+                for i in np.array_split(own, parts)
+            ],
+        )
+
+
+def _ahead(items: Iterator) -> Iterator:
+    """The same, each made before the one before it is used: its copy to a GPU runs beside a step."""
+    following = next(items, None)
+    while (item := following) is not None:
+        following = next(items, None)
+        yield item
+
+
 def train(
     model: nn.Module,
     data: Data,
@@ -126,26 +175,29 @@ def train(
     checkpoint: Path,
     accelerator: Accelerator | None = None,
     label: str = "train",
+    ended: Callable[[int], None] = lambda step: None,
 ) -> pd.DataFrame:
     """Train the model in place, from the checkpoint if there is one; returns rows (step, lr, loss).
 
-    The caller removes the checkpoint once its results are written.
+    `ended` is called after each step. The caller removes the checkpoint once its results are written.
     """
     accelerator = accelerator or make_accelerator()
     rank, world = accelerator.process_index, accelerator.num_processes
-    torch.manual_seed(seed)
+    torch.manual_seed(seed + APART * rank)  # of dropout
     model.train()
     wrapped, optimiser = accelerator.prepare(model, make_optimiser(model, recipe))
-    state = restore(checkpoint, model, optimiser.optimizer) or {"step": 0, "rows": [], "window": []}
+    found = restore(checkpoint, model, optimiser.optimizer, rank, world)
+    state = found or {"step": 0, "rows": [], "window": []}
     start, rows, window = state["step"], state["rows"], state["window"]  # window: losses since the last row
     unread: list[Tensor] = []  # losses still on the device: reading each at once would make a GPU wait
     every = max(1, recipe.steps // recipe.history)
+    units, clock = 0, time.perf_counter()  # since the last report
 
     def read(done: int, lr: float) -> None:
-        if unread:
-            window.extend(accelerator.reduce(torch.stack(unread), "mean").tolist())
-            unread.clear()
-        if not np.isfinite(window).all():
+        nonlocal units, clock
+        fresh = accelerator.reduce(torch.stack(unread), "mean").tolist()
+        window.extend(fresh)
+        if not np.isfinite(fresh).all():
             last = (
                 f"the last good checkpoint, {checkpoint}, is of step {state['step']}"
                 if state["step"]
@@ -155,23 +207,27 @@ def train(
                 f"{label}: the loss is not finite at or before step {done} of {recipe.steps} "
                 f"(learning rate {lr:.3g}; {last}); lower the learning rate or lengthen the warm-up"
             )
+        seconds, clock = time.perf_counter() - clock, time.perf_counter()
+        if rank == 0:
+            left = (recipe.steps - done) * seconds / len(fresh)
+            news = {"loss": float(np.mean(fresh)), "lr": lr, f"{data.unit}_per_second": units / seconds, "eta": left}
+            live.info(label, extra={"step": done, "steps": recipe.steps, "news": news})
+        unread.clear()
+        units = 0
 
     if start and rank == 0:
         print(f"{label}: continuing after step {start} of {recipe.steps}", file=sys.stderr)
     quiet = rank > 0 or not sys.stderr.isatty()
+    batches = _ahead(_ready(data, recipe, seed, start, accelerator))
     with tqdm(total=recipe.steps, initial=start, desc=label, disable=quiet, mininterval=0.5) as bar:
-        for step, index in zip(range(start, recipe.steps), _batches(data, seed, start), strict=False):
+        for step, (size, parts) in enumerate(batches, start):
             lr = recipe.lr * factor(recipe.schedule, step, recipe.steps, recipe.warmup)
             for group in optimiser.param_groups:
                 group["lr"] = lr
-            generator = torch.Generator().manual_seed((seed * 1_000_003 + step) * 1_009 + rank)
-            index = np.resize(index, max(len(index), world * recipe.accumulate))  # no part is empty
-            parts = np.array_split(index[rank::world], recipe.accumulate)
-            for i, part in enumerate(parts):
-                batch = {k: v.to(accelerator.device) for k, v in data.batch(part, generator).items()}
+            for i, (batch, weight) in enumerate(parts):
                 with nullcontext() if i + 1 == len(parts) else accelerator.no_sync(wrapped):
                     with accelerator.autocast():
-                        value = loss(wrapped, batch) / len(parts)
+                        value = loss(wrapped, batch) * weight
                     accelerator.backward(value)
                 unread.append(value.detach() if i == 0 else unread.pop() + value.detach())
             if recipe.clip:
@@ -179,16 +235,19 @@ def train(
             optimiser.step()
             optimiser.zero_grad()
             bar.update()
-            done = step + 1
-            if done % every == 0 or done == recipe.steps:
+            done, units = step + 1, units + size
+            ended(done)
+            last = done == recipe.steps
+            row, due = last or done % every == 0, last or done % recipe.checkpoint == 0
+            if row or due or done % NEWS == 0:
                 read(done, lr)
+            if row:
                 rows.append({"step": done, "lr": lr, "loss": float(np.mean(window))})
                 window.clear()
-            if done % recipe.checkpoint == 0 or done == recipe.steps:
-                read(done, lr)
-                state = {"step": done, "rows": rows, "window": window}
+            if due:
+                state, random = {"step": done, "rows": rows, "window": window}, random_states(accelerator)
                 if accelerator.is_main_process:
-                    save(checkpoint, model, optimiser.optimizer, state)
+                    save(checkpoint, model, optimiser.optimizer, random, state)
     accelerator.wait_for_everyone()
     accelerator.free_memory()  # it would hold the optimiser of every run of a stage
     model.eval()

@@ -11,9 +11,9 @@ SWEEP, BESIDE = "original", "beside"  # variants: Figure 3's sweep, and some of 
 
 
 def errors(vit: pd.DataFrame, reading: str, variant: str = SWEEP) -> pd.Series:
-    """Training error of the sweep, mean over seeds, by m_h."""
+    """Training error of the sweep, mean over seeds, by m_h: of the authors' recipe the running loss, as theirs."""
     rows = vit[(vit.reading == reading) & (vit.variant == variant)]
-    return rows.groupby("mh").train_loss.mean()
+    return rows.groupby("mh").error.mean()
 
 
 def last_layer(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
@@ -25,6 +25,12 @@ def first_head(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
     """The rows of Figure 3(a): of the last layer and the first seed, as the model has them."""
     rows = spectra[(spectra.reading == reading) & ~spectra.centred & (spectra.seed == spectra.seed.min())]
     return rows[(rows["head"] == 1) & (rows.layer == rows.layer.max())]
+
+
+def spread(values: pd.DataFrame, floor: float, by: list[str]) -> pd.Series:
+    """Median over k of sd / mean over images, of the values above `floor` times the largest: of each head."""
+    large = values[values["mean"] > floor * values.groupby(by)["mean"].transform("max")]
+    return (large.sd / large["mean"]).groupby([large[key] for key in by]).median().rename("spread")
 
 
 def _laws(x, y, **options) -> dict:

@@ -188,7 +188,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--allow-missing", action="store_true", help="as in dvc repro")
     parser.add_argument("--live", action="store_true", help="show what the stages say, line by line")
-    parser.add_argument("--cpu", action="store_true", help="the paper profile without a GPU, as in make rehearse")
     parser.add_argument(
         "--patience",
         type=float,
@@ -202,10 +201,9 @@ def main(argv: list[str] | None = None) -> None:
     try:
         p = params.read(root / "params.yaml")
         upstream, wanted = plan(root, args.stages, p.profile)
-        device = "cpu" if args.cpu else p.get("device", "cuda" if p.profile == "paper" else "auto")
         if wanted and not args.scheduler and not p.launch.startswith("srun"):  # both bring GPUs of other machines
-            gpu.require(device)
-        devices = [] if device == "cpu" or args.scheduler else gpu.visible()
+            gpu.require(p.device)
+        devices = [] if p.device == "cpu" or args.scheduler else gpu.visible()
         kinds = layout(args.workers, devices, os.cpu_count(), p.threads, p.launch, bool(wanted))
         with ExitStack() as stack:
             client = connect(stack, args.scheduler, kinds)

@@ -22,7 +22,8 @@ from attnrate.core.errors import UserError
 from attnrate.ops import costs, gpu, profile, rehearse, stages
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
-from attnrate.sources import cifar10, pairs, wmt14
+from attnrate.sources import cifar10, dinov2, pairs, wmt14
+from attnrate.sources import fetch as web
 
 WEIGHTS = "model.safetensors"
 HEADS = {"train": 2000, "dev": 200, "test": 64}  # pairs of sentences of each archive that the rehearsal takes
@@ -68,16 +69,26 @@ def weights(name: str) -> str:
     return f"revision {Path(path).parent.name}"
 
 
+def archive(own: wmt14.Archive, folder: Path | None) -> Path:
+    """As the stage will find it; of a failure, what the hosts said, and no more."""
+    if folder is None:
+        urls = web.addresses(own.address, wmt14.HOSTS)
+        web.web(urls, own.algorithm, own.digest, wmt14.CACHE / own.part)
+    return wmt14.locate(own, folder)
+
+
 def downloads(content: dict, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES) -> dict[str, Callable[[], object]]:
     """What the profile needs from the network, by name: each call gets it, or says why not."""
     vit, text, found = content["vit"], content["translation"]["data"], {}
     if vit["data"]["name"] == "cifar10":
         found["CIFAR10"] = lambda: cifar10.obtain(vit["data"]["folder"] and Path(vit["data"]["folder"])) and "checked"
-    for start in sorted({vit["main"]["start"], vit["sweep"]["start"]} - {"scratch"}):
+    if (own := vit["pretrained"])["name"] in dinov2.SIZES.keys() - {"toy"}:
+        found[own["name"]] = lambda: f"{len(dinov2.content(own['folder'] and Path(own['folder']))):,} bytes"
+    for start in sorted({vit["main"]["start"], vit["sweep"]["start"]} - {"scratch", *dinov2.SIZES}):
         found[start] = lambda start=start: weights(start)
     if text["corpus"] == "wmt14":
         folder = text["folder"] and Path(text["folder"])
-        found |= {a.name: lambda a=a: wmt14.locate(a, folder) if folder else wmt14.download(a) for a in archives}
+        found |= {a.name: lambda a=a: archive(a, folder) for a in archives}
     return found
 
 
@@ -90,7 +101,7 @@ def fetch(wanted: dict[str, Callable[[], object]]) -> None:
             told = get()
         except Exception as e:  # of the hub there are many
             failed.append(f"{name}: {' '.join(str(e).split())}")
-            say(failed[-1])
+            say(f"{name}: failed")
         else:
             say(f"{name}: {told}, {time.perf_counter() - start:.0f} s")
     if failed:
@@ -124,8 +135,7 @@ def two_steps(root: Path, paper: dict, cpu: bool) -> dict:
         vit["images"] |= {"train": 2 * vit["train"]["batch"], "measure": 500, "test": 500}
         vit["spectra"] |= {"images": 64}
         text["decode"] = paper["translation"]["decode"]
-    if "device" in content:
-        content["device"] = "cpu" if cpu else paper["device"]
+    content["device"] = "cpu" if cpu else "cuda"
     return content
 
 
@@ -144,7 +154,7 @@ def practise(root: Path, paper: dict, cpu: bool) -> None:
         (to / files.SCRATCH).mkdir()
         (to / files.SCRATCH / "downloads").symlink_to((root / files.SCRATCH / "downloads").resolve())
         _, wanted = stages.plan(to, [], "paper")
-        command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted), *(["--cpu"] if cpu else [])]
+        command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted)]
         if subprocess.run(command, cwd=to, env=os.environ | {"HF_HUB_OFFLINE": "1"}).returncode:
             raise UserError(
                 "a stage failed at its first two steps, the reason stands above; nothing of the run was begun"

@@ -15,7 +15,7 @@ from attnrate.core import files, params
 from attnrate.core.errors import UserError
 from attnrate.ops import costs, profiles, runlog
 from attnrate.report import verdicts
-from attnrate.report.claims.ledger import UNDECIDED, gate, tally
+from attnrate.report.claims.ledger import UNDECIDED, gate, headline, tally
 
 
 class Row(NamedTuple):
@@ -39,7 +39,7 @@ ROWS = (
     Row(
         "Figure 2",
         {"singular values over images": "vit-concentration"},
-        ("sampled-decay", "vit-low-rank"),
+        ("sampled-decay", "vit-low-rank", "vit-concentration-pretrained", "vit-low-rank-pretrained"),
         "they concentrate",
         "fig_vit",
     ),
@@ -92,12 +92,20 @@ ROWS = (
         "the error is at most the bound (17); a permutation leaves the complexity measures unchanged",
         "claims",
     ),
+    Row(
+        "beyond it",
+        {"depth against order": "depth-two", "heads against rank": "heads-trained", "causal mask": "causal-floor"},
+        tuple("depth-floor depth-one depth-controls mixing-mass mixing-won-back heads-structure".split()),
+        "left open (section 7)",
+        "fig_beyond",
+    ),
 )
 ALONE = ("validate", "claims", "page")  # stages with a box of their own in the drawing
 
 
 def header(claims: list[dict]) -> str:
-    return f"{len(claims)} claims, {', '.join(sorted({c['profile'] for c in claims}))} profile: {tally(claims)}."
+    profile = ", ".join(sorted({c["profile"] for c in claims}))
+    return f"{profile.capitalize()} profile. {headline(claims)}"
 
 
 def table(head: tuple[str, ...], rows: list[list[str]]) -> str:

@@ -14,7 +14,7 @@ from math import inf, isfinite, isnan
 
 from matplotlib.transforms import blended_transform_factory
 
-from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, gate, tally
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, gate, headline
 from attnrate.report.claims.statistics import HOLDS, OPEN
 from attnrate.report.style.figure import plt
 from attnrate.report.verdicts import SIGNS, drawn, effect, ends, margin
@@ -30,6 +30,7 @@ GROUPS = {  # the first claim of each
     "rnn-better": "Section 6: which architecture is better",
     "ff-recovered": "Appendix B, Figures 4 to 6: what attention learns",
     "table3-rnn": "Appendices C and D, Table 3",
+    "depth-floor": "Beyond the paper: predictions of our own",
 }
 WIDTH, LINE, SIZE, SMALL = 11.0, 0.138, 7.4, 6.6  # inches, inches of a line, points
 CLAIM, OURS, PAPER, EFFECT, PLOT, VERDICT, END = 0.0, 0.122, 0.322, 0.43, 0.609, 0.905, 1.0  # columns
@@ -185,7 +186,7 @@ def ledger(rows: list[dict], note: str) -> plt.Figure:
         given = {"size": SIZE, "va": "center", "transform": across, "parse_math": False}
         ax.text(x, y + 0.5, text, **given | style)
 
-    heading(figure, ax, write, f"{len(rows)} claims of the paper: {tally(rows)} ({note} profile)")
+    heading(figure, ax, write, f"{headline(rows)[:-1]} ({note} profile)")
     for row, top in zip(rows, tops, strict=True):
         if row["id"] in GROUPS:
             write(CLAIM, top - 1.3, GROUPS[row["id"]], size=SIZE + 0.6, weight="bold")

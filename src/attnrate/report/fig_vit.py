@@ -1,5 +1,7 @@
 """Figure 2 (violins of the singular values over images) and Figure 3 (spectra and training error against m_h)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -14,6 +16,12 @@ NORMALISED = {"tokens": "$\\sigma_k$ / number of tokens", "largest": "$\\sigma_k
 def figure2(images: dict[str, np.ndarray], normalisation: str, note: str) -> plt.Figure:
     """The first head of the first and of the last layer; images["first"], images["last"] are (N, K)."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True)
+    violins(axes, images, normalisation)
+    figure.suptitle(f"Figure 2: singular values over {len(images['first'])} test images ({note})", fontsize=9)
+    return figure
+
+
+def violins(axes: Sequence[plt.Axes], images: dict[str, np.ndarray], normalisation: str) -> None:
     for ax, layer in zip(axes, ("first", "last"), strict=True):
         values = np.log10(np.maximum(images[layer][:, :SHOWN], 1e-12))
         parts = ax.violinplot(values, showmedians=True, showextrema=False, widths=0.85)
@@ -25,8 +33,6 @@ def figure2(images: dict[str, np.ndarray], normalisation: str, note: str) -> plt
         ax.set_xticks([k for k in (1, 2, 4, 8, 12, 16, 20, 24, 28, 32) if k <= values.shape[1]])
     axes[0].yaxis.set_major_formatter(lambda v, _: f"$10^{{{v:g}}}$")
     axes[0].set_ylabel(NORMALISED[normalisation])
-    figure.suptitle(f"Figure 2: singular values over {len(images['first'])} test images ({note})", fontsize=9)
-    return figure
 
 
 def spectra_panel(ax: plt.Axes, spectra: pd.DataFrame, reading: str, normalisation: str) -> None:
@@ -61,7 +67,7 @@ def error_panel(ax: plt.Axes, vit: pd.DataFrame, fits: dict, reading: str, recip
     for variant, style, label in ((SWEEP, "C0o", recipes[0]), (BESIDE, "C2s", recipes[1])):
         rows = vit[(vit.reading == reading) & (vit.variant == variant)]
         if len(rows):
-            ax.plot(rows.mh, rows.train_loss, style, ms=4, label=f"ours, {label}, each seed")
+            ax.plot(rows.mh, rows.error, style, ms=4, label=f"ours, {label}, each seed")
     if laws := fits["error"][reading]["laws"]:
         inside = m[m <= errors(vit, reading).index.max()]
         y, text = curve(laws, inside)

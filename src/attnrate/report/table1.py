@@ -60,6 +60,7 @@ def cell(value: float, low: float, high: float, n: int, digits: int) -> str:
     return f"{value:.{digits}f}{spread} (n = {n})"
 
 
-def caption(profile: str) -> str:
-    how = f"{profile} profile; mean [range] over n seeds"
+def caption(profile: str, signature: str) -> str:
+    """The signature is sacreBLEU's: how its BLEU was computed."""
+    how = f"{profile} profile; mean [range] over n seeds; BLEU by sacreBLEU, {signature}"
     return f"Table 1: performance on original and altered temporal order ({how})."

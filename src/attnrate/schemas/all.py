@@ -1,5 +1,6 @@
 """The whole of params.yaml."""
 
+from attnrate.schemas.beyond import Beyond
 from attnrate.schemas.check import Shared
 from attnrate.schemas.examples import Examples
 from attnrate.schemas.linear import Linear
@@ -14,3 +15,4 @@ class Params(Shared):
     examples: Examples
     vit: Vit
     translation: Translation
+    beyond: Beyond

@@ -2,13 +2,14 @@
 
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from attnrate.core.errors import UserError
+from attnrate.large.parts import holds
 
 
 class Section(BaseModel):
@@ -38,6 +39,19 @@ def _launch(value: str) -> str:
     return value
 
 
+def _part(value: str) -> str:
+    if not re.fullmatch(r"all|([a-z0-9-]+_)*seed\d+", value):
+        raise ValueError("should be all, a seed such as seed0, or a run such as permuted_seed0")
+    return value
+
+
+def split(parts: list[str], runs: Iterable[str], key: str) -> None:
+    """Each run is in one part, and no part is empty."""
+    found = [[part for part in parts if holds(part, run)] for run in runs]
+    if any(len(among) != 1 for among in found) or {part for among in found for part in among} != set(parts):
+        raise ValueError(f"{key} = {parts} should hold each of {', '.join(runs)} once, and nothing else")
+
+
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Head = Annotated[int, Field(ge=1, le=256)]
@@ -48,6 +62,7 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 Alpha = Annotated[float, Field(gt=0.5, le=10, allow_inf_nan=False)]
 Rank = Annotated[int | str, BeforeValidator(_rank)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(unique)]
+Parts = Annotated[list[Annotated[str, AfterValidator(_part)]], Field(min_length=1), AfterValidator(unique)]
 Heads = Annotated[list[Head], Field(min_length=1), AfterValidator(unique)]
 Schedule = Literal["constant", "cosine", "one-cycle", "linear", "inverse-sqrt"]
 Folder = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")] | None
@@ -60,8 +75,14 @@ class Shared(Section):
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(
         description="CPU threads of every training; results differ between thread counts"
     )
+    device: Literal["auto", "cuda", "cpu"] = Field(
+        description="auto: a GPU if there is one; cuda: nothing is trained without one; cpu"
+    )
     launch: Annotated[str, AfterValidator(_launch)] = Field(
         description="what starts a training on CIFAR10 or text: python, accelerate launch or torchrun, maybe after srun"
+    )
+    live: Literal["none", "dvclive", "tensorboard", "wandb"] = Field(
+        description="where such a training, if it is long, tells how it goes"
     )
     mh: Head = Field(description="head size m_h of Tables 2 and 3 and Figures 4 to 6")
 

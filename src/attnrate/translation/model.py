@@ -65,11 +65,6 @@ def load(path: Path, *, vocabulary: int, **model) -> MarianMTModel:
         return load_weights(build(vocabulary=vocabulary, seed=0, **model), state).eval()
 
 
-def on_device(model: MarianMTModel) -> MarianMTModel:
-    """On a GPU if there is one."""
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")
-
-
 def pad(sentences: Sequence[np.ndarray]) -> Tensor:
     """Sentences, each with EOS after it, as rows filled up with PAD: (B, longest + 1)."""
     rows = np.full((len(sentences), max(map(len, sentences)) + 1), PAD, dtype=np.int64)

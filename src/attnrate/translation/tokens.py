@@ -15,8 +15,11 @@ PAD, UNK, EOS = 0, 1, 2  # a translation starts from PAD, as Marian's do
 MOVED = 10  # tokens that go from the beginning of a source sentence to its end
 
 
-def learn(sentences: Iterable[str], size: int) -> bytes:
-    """A BPE model with at most `size` pieces: fewer if the text has no more to give. One thread: the same bytes."""
+def learn(sentences: Iterable[str], size: int, coverage: float = 1.0) -> bytes:
+    """A BPE model with at most `size` pieces: fewer if the text has no more to give. One thread: the same bytes.
+
+    Characters beyond the share `coverage` of the text, the rarest, get no piece: they are unknown.
+    """
     model = io.BytesIO()
     try:
         spm.SentencePieceTrainer.train(
@@ -25,7 +28,7 @@ def learn(sentences: Iterable[str], size: int) -> bytes:
             model_type="bpe",
             vocab_size=size,
             hard_vocab_limit=False,
-            character_coverage=1.0,
+            character_coverage=coverage,
             normalization_rule_name="identity",
             pad_id=PAD,
             unk_id=UNK,

@@ -23,11 +23,14 @@ from attnrate.translation.tokens import PAD, Sentences, load, permute
 
 
 class Pairs:
-    """Batches of at most `budget` tokens a side, PAD counted: sentences of about the same length go together."""
+    """Batches of at most `budget` tokens a side, PAD counted or not: sentences of about the same length go together."""
 
-    def __init__(self, source: Sentences, target: Sentences, budget: int):
-        self.source, self.target, self.budget = source, target, budget
-        self.lengths = np.maximum(source.lengths, target.lengths) + 1  # EOS
+    unit = "tokens"
+
+    def __init__(self, source: Sentences, target: Sentences, budget: int, count_padding: bool = True):
+        self.source, self.target, self.budget, self.count_padding = source, target, budget, count_padding
+        self.sizes = target.lengths + 1  # EOS
+        self.lengths = np.maximum(source.lengths + 1, self.sizes)
         if len(self.lengths) and self.lengths.max() > budget:
             raise UserError(
                 f"translation.train.batch_tokens = {budget} is less than the longest sentence, "
@@ -43,51 +46,60 @@ class Pairs:
         ranked = np.argsort(
             self.lengths + rng.uniform(0, 2, len(self.lengths)), kind="stable"
         )  # ties and neighbours mix
-        longest, cuts, start = 0, [], 0
-        for i, length in enumerate(self.lengths[ranked].tolist()):
-            longest = max(longest, length)
-            if (i + 1 - start) * longest > self.budget:
+        cuts, start, longest, left, right = [], 0, 0, 0, 0  # the tokens of each side
+        both = (self.source.lengths[ranked] + 1).tolist(), self.sizes[ranked].tolist()
+        for i, (source, target) in enumerate(zip(*both, strict=True)):
+            longest, left, right = max(longest, source, target), left + source, right + target
+            if ((i + 1 - start) * longest if self.count_padding else max(left, right)) > self.budget:
                 cuts.append(i)
-                start, longest = i, length
+                start, longest, left, right = i, max(source, target), source, target
         batches = np.split(ranked, cuts)
         return [batches[i] for i in rng.permutation(len(batches))]
 
-    def batch(self, index: np.ndarray, generator: torch.Generator) -> dict[str, Tensor]:
-        return {
-            "source": seq2seq.pad([self.source[i] for i in index]),
-            "target": seq2seq.pad([self.target[i] for i in index]),
-        }
+    def size(self, index: np.ndarray) -> int:
+        return int(self.sizes[index].sum())
+
+    def batch(self, index: np.ndarray, draws: Tensor | None = None) -> dict[str, Tensor]:
+        source, target = (seq2seq.pad([side[i] for i in index]) for side in (self.source, self.target))
+        real = target.flatten().nonzero().flatten()  # here, since a GPU would have to wait for their number; PAD is 0
+        return {"source": source, "target": target, "real": real}
 
 
 class Trainee(nn.Module):
     """A model in training: its loss, and the mean of its last states (Vaswani et al., section 6.1).
 
-    States are taken every `every` steps up to the last. Their sum is a buffer, so that checkpoints keep it; a forward
-    pass sees the state that the step before it left, and `finish` the last.
+    States are taken every `every` steps up to the last, by `ended`. Their sum is a buffer, so that checkpoints keep it.
     """
 
-    def __init__(self, model: MarianMTModel, smoothing: float, steps: int, average: int, every: int, parts: int = 1):
+    def __init__(self, model: MarianMTModel, smoothing: float, steps: int, average: int, every: int):
         super().__init__()
-        self.model, self.smoothing, self.parts = model, smoothing, parts  # parts: forward passes in a step
+        self.model, self.smoothing = model, smoothing
         self.taken = {s for s in (steps - i * every for i in range(1, average)) if s > 0}
-        self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
         self.register_buffer("total", torch.zeros(sum(p.numel() for p in model.parameters() if p.requires_grad)))
         # Each process of a multi-GPU run keeps its own sum: they are equal, and need not be sent at every step.
-        self._ddp_params_and_buffers_to_ignore = ["total", "passes"]
+        self._ddp_params_and_buffers_to_ignore = ["total"]
 
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:  # (B, S), (B, T) → mean loss of a target token
-        if self.training:
-            step, part = divmod(int(self.passes), self.parts)
-            if part == 0 and step in self.taken:
-                self.total += self._flat()
-            self.passes += 1
+    def forward(self, source: Tensor, target: Tensor, real: Tensor) -> Tensor:
+        """The mean loss of a target token: (B, S), (B, T), the places of tokens among the B T → ()."""
         before = F.pad(target[:, :-1], (1, 0), value=PAD)
+        # Masks as the attention wants them: made from 2 axes, each would make a GPU wait.
+        seen = (source != PAD)[:, None, None, :]  # (B, 1, 1, S)
+        causal = torch.ones(before.shape[1:] * 2, dtype=torch.bool, device=source.device).tril()[None, None]
         states = self.model.model(
-            source, attention_mask=(source != PAD).long(), decoder_input_ids=before, use_cache=False
+            source,
+            attention_mask=seen,
+            decoder_input_ids=before,
+            decoder_attention_mask=causal,
+            use_cache=False,
         )
-        real = target != PAD
-        logits = self.model.lm_head(states.last_hidden_state[real])  # (tokens, vocabulary)
-        return F.cross_entropy(logits.float(), target[real], label_smoothing=self.smoothing if self.training else 0.0)
+        states = states.last_hidden_state.flatten(0, 1).index_select(0, real)
+        logits = self.model.lm_head(states)  # (tokens, vocabulary)
+        smoothing = self.smoothing if self.training else 0.0
+        return F.cross_entropy(logits.float(), target.flatten().index_select(0, real), label_smoothing=smoothing)
+
+    def ended(self, step: int) -> None:
+        if step in self.taken:
+            self.total += self._flat()
 
     def _flat(self) -> Tensor:
         return nn.utils.parameters_to_vector(p.detach() for p in self.model.parameters() if p.requires_grad)
@@ -134,8 +146,8 @@ def evaluate(trainee: Trainee, pairs: Pairs, device: torch.device) -> float:
     trainee.eval()
     total = tokens = 0
     for index in pairs.order(np.random.default_rng(0)):
-        batch = {k: v.to(device) for k, v in pairs.batch(index, torch.Generator()).items()}
-        count = int((pairs.target.lengths[index] + 1).sum())
+        batch = {k: v.to(device) for k, v in pairs.batch(index).items()}
+        count = pairs.size(index)
         total, tokens = total + trainee(**batch).item() * count, tokens + count
     return total / tokens
 
@@ -157,12 +169,21 @@ class Run:
         return f"{self.variant}_seed{self.seed}"
 
 
-def train_all(runs: list[Run], to: Outs, tokens: Path, inputs: list[Path], *, model: Group, train: Group) -> None:
+def train_all(
+    runs: list[Run],
+    to: Outs,
+    tokens: Path,
+    inputs: list[Path],
+    *,
+    model: Group,
+    train: Group,
+    device: str = "auto",
+) -> None:
     """Train every run; write losses.csv, a row each (steps, dev loss), history.csv, and their weights.
 
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
-    accelerator = large.make_accelerator()
+    accelerator = large.make_accelerator(device)
     sentences = load(tokens)
     settings = {"model": model, "train": train, "runs": [run.keys | {"tune": run.tune} for run in runs]}
     rows, curves, models = [], [], {}
@@ -170,11 +191,11 @@ def train_all(runs: list[Run], to: Outs, tokens: Path, inputs: list[Path], *, mo
         for run in runs:
             english = {part: sentences[f"{part}_en"] for part in ("train", "dev")}
             source = {part: permute(s) for part, s in english.items()} if run.permuted else english
-            pairs, dev = (Pairs(s, sentences[f"{part}_de"], train.batch_tokens) for part, s in source.items())
-            plan = recipe(train, run.tune)
-            trainee = Trainee(
-                run.start(), train.smoothing, plan.steps, train.average, train.average_every, train.accumulate
+            pairs, dev = (
+                Pairs(s, sentences[f"{part}_de"], train.batch_tokens, train.count_padding) for part, s in source.items()
             )
+            plan = recipe(train, run.tune)
+            trainee = Trainee(run.start(), train.smoothing, plan.steps, train.average, train.average_every)
             curve = large.train(
                 trainee,
                 pairs,
@@ -184,6 +205,7 @@ def train_all(runs: list[Run], to: Outs, tokens: Path, inputs: list[Path], *, mo
                 checkpoint=folder / f"{run.name}.safetensors",
                 accelerator=accelerator,
                 label=f"translation, {run.variant}, seed {run.seed}",
+                ended=trainee.ended,
             )
             trainee.finish()
             if accelerator.is_main_process:

@@ -13,6 +13,7 @@ from pathlib import Path
 import timm
 import torch
 import torch.nn.functional as F
+from timm.layers import resample_abs_pos_embed
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
@@ -108,9 +109,18 @@ def start_from(model: VisionTransformer, weights: Mapping[str, Tensor]) -> None:
     """Load the weights of timm's model of the same configuration; heads of the qk reading are cut to m_h by an SVD.
 
     Without a classifier among them, the model keeps its own. Biases count as one more column of W_Q and W_K, and the
-    scale 1/√D stays, so that the scores keep their size.
+    scale 1/√D stays, so that the scores keep their size. Positions are resized to the model's patches. LayerScale
+    (DINOv2's) becomes part of the map whose outputs it multiplies.
     """
     weights = dict(weights)
+    weights["pos_embed"] = resample_abs_pos_embed(
+        weights["pos_embed"], list(model.patch_embed.grid_size), num_prefix_tokens=model.num_prefix_tokens
+    )
+    for name in [name for name in weights if name.endswith((".ls1.gamma", ".ls2.gamma"))]:
+        gamma, block = weights.pop(name), name.rpartition(".ls")[0]
+        linear = f"{block}.{'attn.proj' if '.ls1.' in name else 'mlp.fc2'}"
+        weights[f"{linear}.weight"] = gamma[:, None] * weights[f"{linear}.weight"]
+        weights[f"{linear}.bias"] = gamma * weights[f"{linear}.bias"]
     for i, block in enumerate(model.blocks):
         attn, name = block.attn, f"blocks.{i}.attn.qkv"
         if attn.qk == attn.v:
@@ -134,11 +144,14 @@ def pretrained(name: str, image_size: int) -> dict[str, Tensor]:
         ) from None
 
 
-def make(reading: str, mh: int, seed: int, start: str = "scratch", **sizes) -> VisionTransformer:
-    """The model of those sizes, untrained or with the weights of a timm model."""
+def make(
+    reading: str, mh: int, seed: int, start: str = "scratch", path: Path | None = None, **sizes
+) -> VisionTransformer:
+    """The model of those sizes, untrained or with trained weights: of a timm model (vit_…), else those at `path`."""
     model = build(reading, mh, seed=seed, **sizes)
     if start != "scratch":
-        weights = pretrained(start, sizes["image_size"])
+        hub = start.startswith("vit_")
+        weights = pretrained(start, sizes["image_size"]) if hub else files.read_weights(path)
         try:
             start_from(model, weights)
         except (KeyError, RuntimeError) as e:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torchvision.transforms import v2
 
 from attnrate.core.params import Group
 from attnrate.core.stage import Outs
@@ -18,25 +19,47 @@ from attnrate.large import loop as large
 from attnrate.large.loop import Recipe
 from attnrate.vit.view import View, load
 
+CROP = v2.RandomResizedCrop(32, scale=(0.05, 1.0), antialias=True)  # of the code that the authors started from
+
 
 class Images:
-    """Batches of images for training; half of them mirrored, before any permutation."""
+    """Batches of images for training: half of them `mirror`ed, before any permutation, or each with a box to `crop`."""
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, batch: int):
-        self.x, self.y, self.size = torch.from_numpy(x), torch.from_numpy(y).long(), batch
+    unit = "images"
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, batch: int, augment: str):
+        self.x, self.y, self.count, self.augment = torch.from_numpy(x), torch.from_numpy(y).long(), batch, augment
 
     def order(self, rng: np.random.Generator) -> list[np.ndarray]:
-        full = len(self.x) // self.size * self.size
-        return list(rng.permutation(len(self.x))[:full].reshape(-1, self.size))
+        full = len(self.x) // self.count * self.count
+        return list(rng.permutation(len(self.x))[:full].reshape(-1, self.count))
 
-    def batch(self, index: np.ndarray, generator: torch.Generator) -> dict[str, Tensor]:
-        x = self.x[index]
-        mirrored = torch.rand(len(x), 1, 1, 1, generator=generator) < 0.5
-        return {"x": torch.where(mirrored, x.flip(2), x), "y": self.y[index]}
+    def size(self, index: np.ndarray) -> int:
+        return len(index)
+
+    def batch(self, index: np.ndarray, draws: Tensor) -> dict[str, Tensor]:
+        x, y = self.x[index], self.y[index]
+        if self.augment == "crop":
+            return {"x": x, "y": y, "boxes": boxes(draws)}
+        return {"x": torch.where(draws[:, None, None, None] < 0.5, x.flip(2), x), "y": y}
+
+
+def boxes(draws: Tensor) -> Tensor:
+    """A random box of an image by torchvision's rule for each draw, which seeds it: (B,) → (B, 4)."""
+    before, found, image = torch.get_rng_state(), [], torch.empty(3, 32, 32)
+    for seed in (draws * 2**24).long().tolist():  # single precision has 24 bits
+        torch.default_generator.manual_seed(seed)  # the CPU's alone: dropout on a GPU goes on as it was
+        box = CROP.make_params([image])
+        found.append([box["top"], box["left"], box["height"], box["width"]])
+    torch.set_rng_state(before)
+    return torch.tensor(found)
 
 
 def loss(view: View, smoothing: float) -> large.Loss:
-    return lambda model, batch: F.cross_entropy(model(view(batch["x"])), batch["y"], label_smoothing=smoothing)
+    def value(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        return F.cross_entropy(model(view(batch["x"], batch.get("boxes"))), batch["y"], label_smoothing=smoothing)
+
+    return value
 
 
 def plan(train: Group, tune: Group | None, images: int, budget: str) -> Recipe:
@@ -75,7 +98,7 @@ def evaluate(
 
 
 def scores(model: nn.Module, view: View, arrays: dict[str, np.ndarray], accelerator: Accelerator) -> dict:
-    """Loss on training images as they are, neither mirrored nor smoothed; loss and accuracy on the test images."""
+    """Loss on training images as they are, neither altered nor smoothed; loss and accuracy on the test images."""
     train, _ = evaluate(model, view, arrays["measure_x"], arrays["measure_y"], accelerator)
     test, accuracy = evaluate(model, view, arrays["test_x"], arrays["test_y"], accelerator)
     return {"train_loss": train, "test_loss": test, "test_acc": accuracy}
@@ -120,15 +143,17 @@ def train_all(
     train: Group,
     recipe: Group,
     tune: Group | None = None,
+    device: str = "auto",
 ) -> None:
     """Train and test every run; write scores.csv, a row each, history.csv, and their weights.
 
+    Beside the loss on images as they are stands `running_loss`, the last of history.csv, on those of the training.
     `recipe` joins `train`; `tune` is what a trained model that goes on changes of both, and not needed without one.
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
-    accelerator = large.make_accelerator()
+    accelerator = large.make_accelerator(device)
     arrays = subset(load(data), images)
-    batches = Images(arrays["train_x"], arrays["train_y"], train.batch)
+    batches = Images(arrays["train_x"], arrays["train_y"], train.batch, recipe["augment"])
     every = [
         run.keys | {"start": run.start, "budget": run.budget, "p": None if run.p is None else run.p.tolist()}
         for run in runs
@@ -151,7 +176,8 @@ def train_all(
                 label=f"{run.reading}, m_h = {run.mh}, {run.variant}, seed {run.seed}",
             )
             if accelerator.is_main_process:
-                rows.append(run.keys | scores(trained, view, arrays, accelerator))
+                running = {"running_loss": curve.loss.iloc[-1] if len(curve) else None}
+                rows.append(run.keys | scores(trained, view, arrays, accelerator) | running)
                 curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
                 models[run.name] = {k: v.cpu() for k, v in trained.state_dict().items()}
         if accelerator.is_main_process:

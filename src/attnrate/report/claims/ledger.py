@@ -18,6 +18,7 @@ VERDICTS = (REPRODUCED, PARTLY, NOT, UNDECIDED)
 CRITERIA = Path(__file__).with_name("criteria.toml")
 SHOWN = ("effect", "interval", "level", "margin", "replicates", "converged")  # of the part that decides
 KEYS = {"ref", "claim", "criterion", "data", "command", "limits", "test", "margin", "unit", "cases", "trained", "paper"}
+KEYS |= {"ours"}
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images:
         stated = {k: row.get(k, "") for k in ("ref", "claim", "paper", "command", "test", "unit")}
         stated["test"] = rule.test
         rows.append({"id": name, **stated, "criterion": text, "data": row["data"].format(images=images), **found})
-        rows[-1]["profile"] = profile
+        rows[-1] |= {"profile": profile, "ours": row.get("ours", False)}
     return rows
 
 
@@ -204,6 +205,14 @@ def counts(rows: list[dict]) -> dict[str, int]:
 
 def tally(rows: list[dict]) -> str:
     return ", ".join(f"{n} {verdict}" for verdict, n in counts(rows).items() if n)
+
+
+def headline(rows: list[dict]) -> str:
+    """The paper's claims and our own predictions, counted apart."""
+    ours = [row for row in rows if row["ours"]]
+    paper = [row for row in rows if not row["ours"]]
+    own = f"; {len(ours)} predictions that go beyond it: {tally(ours)}" if ours else ""
+    return f"{len(paper)} claims of the paper: {tally(paper)}{own}."
 
 
 def line(cells: Iterable[str]) -> str:
@@ -223,7 +232,7 @@ def reason(row: dict) -> str:
 
 
 def markdown(rows: list[dict]) -> str:
-    lines = ["# Claims of the paper", "", f"{len(rows)} claims: {tally(rows)}.", ""]
+    lines = ["# Claims of the paper", "", headline(rows), ""]
     lines += ["| claim | where | measured (spread; n) | the paper's | verdict | why | command |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for r in rows:
