@@ -3,7 +3,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 READY := .venv/.ready
 
 KILLS ?= 50
-.PHONY: repro test fresh env timings readme lock lint rehearse bench torture twice verify cluster wheel
+.PHONY: repro test fresh env timings readme lock lint rehearse preflight bench torture twice verify cluster wheel
 repro: env
 	@dvc repro
 	@python -m attnrate.ops.costs
@@ -30,6 +30,9 @@ timings: env ## reports/runs.json and reports/costs.md from the log of the last 
 
 readme: env ## tables of README.md and docs/ from the committed results
 	@python -m attnrate.ops.readme
+
+preflight: env ## GPU, disk, downloads and two steps with the real data, before the paper profile
+	@python -m attnrate.ops.preflight paper
 
 rehearse: env ## the paper profile for two steps, at true sizes, on this machine
 	@python -m attnrate.ops.rehearse

@@ -190,7 +190,8 @@ def test_the_paper_profile_is_refused_where_no_gpu_is(workspace, monkeypatch, nv
     nvidia(driver="535.1", seen=0)
     monkeypatch.chdir(workspace.path)
     monkeypatch.setattr(cluster, "plan", lambda *_: ({"vit_main": set()}, {"vit_main"}))
-    monkeypatch.setattr(cluster.params, "read", lambda _: params.Group(profile="paper", threads=2, launch="python"))
+    content = params.Group(profile="paper", threads=2, launch="python", device="cuda")
+    monkeypatch.setattr(cluster.params, "read", lambda _: content)
     with pytest.raises(SystemExit, match=r"^cluster: the paper profile needs a GPU: driver 535.1 of 8 x NVIDIA"):
         cluster.main([])
 

@@ -48,6 +48,7 @@ def refusal(content: dict) -> str:
         ("threads", 0, "greater than or equal to 1"),
         ("profile", "gpu", "'laptop'"),
         ("launch", "rm -rf /", "accelerate launch"),
+        ("launch", "srun --gpus=1", "srun may stand before it"),
         ("rates.recipes.paper.steps", 0, "greater than or equal to 1"),
         ("rates.recipes.paper.lr", 0, "greater than 0"),
         ("rates.recipes.paper.lr", float("nan"), "finite number"),
