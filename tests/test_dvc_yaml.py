@@ -311,14 +311,14 @@ def test_a_page_without_the_file_of_its_settings_is_noticed(tree):
             '"vit_sweep/qk-1"',
             {"rates_table": {"reports/results/vit_sweep/qk-1/errors.csv is neither dep nor out"}},
         ),
-        (  # by the beginning of an f-string
-            "stages/vit_spectra.py",
-            'f"vit_sweep/{name}',
-            'f"vit_permuted/{name}',
+        (  # by the beginning of an f-string, in a list that a loop unpacks
+            "stages/vit_table.py",
+            '*(f"vit_beside/{part}"',
+            '*(f"linear_train/{part}"',
             {
-                "vit_spectra": {
-                    "data/vit_permuted is neither dep nor out",
-                    "data/vit_sweep is a dep but not read",
+                "vit_table": {
+                    "reports/results/linear_train/scores.csv is neither dep nor out",
+                    "reports/results/vit_beside is a dep but not read",
                 }
             },
         ),

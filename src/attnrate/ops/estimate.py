@@ -68,7 +68,7 @@ def translation_cost(p: Section) -> Cost:
     model = translation.build(vocabulary=p.tokens.vocabulary, seed=0, **dict(p.model))
     trainee = Trainee(model, p.train.smoothing, p.train.steps, p.train.average, p.train.average_every)
     ids = torch.full((1, SENTENCE), 9)
-    return count(trainee.model, lambda: trainee(ids, ids))
+    return count(trainee.model, lambda: trainee(ids, ids, torch.arange(SENTENCE)))
 
 
 def on_gpu(paper: Params) -> Iterator[tuple[str, str, float, float]]:
