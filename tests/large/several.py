@@ -46,8 +46,8 @@ def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)  # Adam would magnify the rounding of single precision
     torch.manual_seed(1)
-    model, kept = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(dropout), nn.Linear(32, 2)), []
-    model[2].register_forward_hook(lambda module, given, out: kept.append((out != 0).flatten()[:64].clone()))
+    model, kept = nn.Sequential(nn.Linear(8, 32), nn.Dropout(dropout), nn.ReLU(), nn.Linear(32, 2)), []
+    model[1].register_forward_hook(lambda module, given, out: kept.append((out != 0).flatten()[:64].clone()))
     recipe = large.Recipe(steps=60, lr=1e-2, warmup=10, weight_decay=0.1, clip=1.0, accumulate=4, checkpoint=5)
     accelerator = large.make_accelerator("cpu")
     options = {"seed": 3, "checkpoint": folder / "run.safetensors", "accelerator": accelerator}

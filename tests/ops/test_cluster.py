@@ -183,7 +183,7 @@ def test_what_meta_says_asks_for_a_gpu_in_the_paper_profile_alone(workspace, mon
     assert {"vit_sweep@qk-1", "translation_bleu"} <= gpu and not {"rates_train@paper", "vit_table"} & gpu
     assert cluster.plan(workspace.path, [], "laptop") == (upstream, set())
     run = cluster.Run(None, workspace.path, upstream, gpu, dict.fromkeys(upstream, 1.0))
-    assert (run.need("vit_main"), run.need("vit_table")) == ("GPU", "CPU")
+    assert (run.need("vit_main@all"), run.need("vit_table")) == ("GPU", "CPU")
 
 
 def test_the_paper_profile_is_refused_where_no_gpu_is(workspace, monkeypatch, nvidia):

@@ -102,7 +102,7 @@ def translation_cost(p: Section) -> Cost:
     model = translation.build(vocabulary=p.tokens.vocabulary, seed=0, **dict(p.model))
     trainee = Trainee(model, p.train.smoothing, p.train.steps, p.train.average, p.train.average_every)
     ids = torch.full((1, SENTENCE), 9)
-    return count(trainee.model, lambda: trainee(ids, ids), SEQ2SEQ)
+    return count(trainee.model, lambda: trainee(ids, ids, torch.arange(SENTENCE)), SEQ2SEQ)
 
 
 def spectrum_seconds(tokens: int, heads: int, mh: int, images: int = 8) -> float:
@@ -153,9 +153,8 @@ def on_gpu(paper: Params) -> Iterator[Row]:
     hours, runs = {f"_seed{s}": 2 * again + (s in extra) * (again + each) for s in seeds}, 2 * (len(seeds) + len(extra))
     yield Row("vit_permuted", f"{runs} models", hours, memory, runs * main.weights)
     images, tokens = p.spectra.images, (p.model.image_size // p.model.patch) ** 2 + (p.model.pool == "token")
-    sizes = [mh for _, mh in p.grid.split()] * len(p.sweep.seeds) + [
-        p.main.mh
-    ] * 2 * seeds  # the main one untrained too
+    sizes = [mh for _, mh in p.grid.split()] * len(p.sweep.seeds)
+    sizes += [p.main.mh] * 2 * len(seeds)  # the main one untrained too
     each = {mh: p.model.depth * spectrum_seconds(tokens, p.model.heads, mh) for mh in set(sizes)}
     cpu = 2 * images * sum(each[mh] for mh in sizes) / 3600  # as it is and centred
     gpu = main.hours(2 * len(sizes) * images, 64) / 3

@@ -34,7 +34,7 @@ class Follower:
     """The trackers of a stage, one for each of its runs."""
 
     def __init__(self, stage: str):
-        self.name, self.folder = read("params.yaml").live, FOLDER / re.sub(r"[^\w.-]+", "_", stage)
+        self.name, self.folder = read("params.yaml").get("live", "none"), FOLDER / re.sub(r"[^\w.-]+", "_", stage)
         self.label, self.tracker = None, None
 
     def follow(self, label: str, step: int, steps: int, news: dict) -> None:
