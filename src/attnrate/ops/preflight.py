@@ -152,6 +152,7 @@ def practise(root: Path, paper: dict, cpu: bool) -> None:
         rehearse.copy(root, to)
         (to / "params.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         (to / files.SCRATCH).mkdir()
+        (root / cifar10.CACHE).mkdir(parents=True, exist_ok=True)
         (to / cifar10.CACHE).symlink_to((root / cifar10.CACHE).resolve())
         _, wanted = stages.plan(to, [], "paper")
         command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted)]
