@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from attnrate.core.errors import UserError
@@ -10,24 +9,58 @@ from attnrate.core.errors import UserError
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="attnrate", description="Where a result comes from; attention spectra of your own model."
+        prog="attnrate",
+        description="Where a result comes from; attention of your own model: spectra, and the size heads need.",
     )
     commands = top.add_subparsers(dest="command", required=True)
     trace = commands.add_parser("trace", help="every stage behind a file, with data sets, seeds, packages and device")
     trace.add_argument("file", type=Path, help="an out of the pipeline, such as reports/tables/table1.md")
     add = commands.add_parser(
         "spectrum",
-        help="singular values of attention before the softmax, for every layer and head",
-        description="Singular values of QKᵀ·scale for every layer and head of a model, their ranks, fits and figures.",
+        help="singular values of attention before and after the softmax, for every layer and head",
+        description="Singular values of attention for every layer and head of a model, their ranks, fits and figures.",
     ).add_argument
-    add("model", help="a timm name, a directory saved by transformers' save_pretrained, or a name on the hub")
+    _common(add)
+    add("--against", metavar="MODEL", help="a second checkpoint beside it, or `untrained`")
+    add("--normalisation", choices=["none", "tokens", "largest"], default="none", help="divide by τ or by σ_1 (none)")
+    add(
+        "--spectra",
+        dest="which",
+        nargs="+",
+        choices=["scores", "centred", "softmax"],
+        default=["scores", "centred", "softmax"],
+        help="of scores, of scores with keys centred, after the softmax (all)",
+    )
+    add = commands.add_parser(
+        "heads",
+        help="how large the heads of a model must be",
+        description="The heads of a model cut to several sizes m_h: what that does, and the least that keeps the loss.",
+    ).add_argument
+    _common(add)
+    add(
+        "--labels",
+        nargs="?",
+        const="folders",
+        metavar="FILE",
+        help="classes: of images the folders that they are in, or a file with a class number a line",
+    )
+    add("--sizes", nargs="+", type=int, metavar="M", help="head sizes to try (8 between 1 and the model's own)")
+    add("--tolerance", type=float, metavar="T", default=0.01, help="change of the loss that is allowed (0.01)")
+    add("--export", action="store_true", help="write a checkpoint with the smaller heads")
+    return top
+
+
+def _common(add) -> None:
+    """What every tool for a model takes."""
+    add("model", help="a timm or torchvision name, a directory saved by save_pretrained, or a name on the hub")
     add("--images", type=Path, metavar="FOLDER", help="inputs: the images in a folder and below")
     add("--text", type=Path, metavar="FILE", help="inputs: the lines of a text file")
     add("--random", type=int, metavar="N", help="inputs: N random ones of the right shape")
+    add("--targets", type=Path, metavar="FILE", help="lines for the decoder of an encoder-decoder (the inputs again)")
     add("--out", type=Path, metavar="FOLDER", required=True, help="a new folder for the results, or an old result")
-    add("--weights", type=Path, metavar="FILE", help="safetensors file for a timm model (otherwise weights are random)")
-    add("--pretrained", action="store_true", help="timm's own weights, from the hub")
-    add("--normalisation", choices=["none", "tokens", "largest"], default="none", help="divide by τ or by σ_1 (none)")
+    add("--weights", type=Path, metavar="FILE", help="safetensors file for a timm or torchvision model (else random)")
+    add("--pretrained", action="store_true", help="timm's or torchvision's own weights, from their hub")
+    add("--revision", metavar="NAME", help="branch, tag or commit of a model on the hub")
     add(
         "--tokens",
         type=int,
@@ -35,15 +68,16 @@ def parser() -> argparse.ArgumentParser:
         help="cut texts after N tokens (the model's limit); length of random ones (128)",
     )
     add("--batch", type=int, metavar="N", default=8, help="inputs at a time (8)")
+    add("--device", default="auto", metavar="NAME", help="cpu, cuda, cuda:1, mps (cuda if there is one)")
+    add("--dtype", default="float32", choices=["float32", "bfloat16", "float16"], help="of the weights (float32)")
     add("--seed", type=int, metavar="N", default=0, help="of random weights and random inputs (0)")
-    return top
 
 
 def main(argv: list[str] | None = None) -> None:
     options = vars(parser().parse_args(argv))
     command = options.pop("command")
     try:
-        run_trace(options["file"]) if command == "trace" else run_spectrum(options)
+        run_trace(options["file"]) if command == "trace" else run_tool(command, options)
     except UserError as e:
         sys.exit(f"attnrate {command}: {e}")
     except KeyboardInterrupt:
@@ -61,14 +95,11 @@ def run_trace(file: Path) -> None:
     print(report(file))
 
 
-def run_spectrum(options: dict) -> None:
-    from attnrate.tool.spectrum import spectrum  # seconds that --help need not pay
-
-    if find_spec("transformers"):
-        from transformers.utils import logging
-
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
+def run_tool(command: str, options: dict) -> None:
+    if command == "heads":  # seconds that --help need not pay
+        from attnrate.tool.heads import heads as tool
+    else:
+        from attnrate.tool.spectrum import spectrum as tool
     out = options["out"]
-    spectrum(options.pop("model"), options.pop("out"), **options)
+    tool(options.pop("model"), options.pop("out"), **options)
     print(f"{out / 'summary.md'}")

@@ -131,7 +131,7 @@ def test_what_is_caught_multiplies_to_the_scores_and_the_model_stays_as_it_was()
         before = model(x)
         tokens = model.blocks[0].norm1(model.norm_pre(model._pos_embed(model.patch_embed(x))))
         q, k, _ = model.blocks[0].attn.split_heads(tokens)
-        catch = Catch(lambda layer, q, k: seen.update({layer: q @ k.mT}))
+        catch = Catch(lambda call: seen.update({call.layer: call.q @ call.k.mT}))
         with catch.watching(model):
             catch.begin(2)
             assert torch.equal(model(x), before)

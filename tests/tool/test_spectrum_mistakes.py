@@ -7,7 +7,7 @@ import transformers
 from safetensors.torch import save_file
 
 from attnrate import cli
-from tests.tool.test_spectrum import LINES, SMALL, draw, offline, save  # noqa: F401
+from tests.tool.test_spectrum import CONFIGS, LINES, draw, offline, save  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +31,8 @@ def folder(tmp_path_factory):
     weights = dict(transformers.BertForMaskedLM.from_pretrained(tmp_path / "bert").state_dict())
     del weights["bert.encoder.layer.0.attention.self.key.weight"]
     save_file({k: v.clone() for k, v in weights.items()}, tmp_path / "lacking" / "model.safetensors", {"format": "pt"})
-    transformers.BloomModel(transformers.BloomConfig(**SMALL, hidden_size=16, n_layer=1, n_head=2)).save_pretrained(
-        tmp_path / "bloom"
-    )
+    config = CONFIGS["bert"].to_dict() | {"num_hidden_layers": 3}
+    transformers.BertModel(transformers.BertConfig(**config)).save_pretrained(tmp_path / "deeper")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
     return tmp_path
@@ -50,14 +49,14 @@ def mistakes(folder, monkeypatch):
     [
         (
             "vit_base_patch16_225 --random 2",
-            r"vit_base_patch16_225: timm has no such model \(did you mean vit_base_patch16_224",
+            r"vit_base_patch16_225: timm and torchvision have no such model \(did you mean vit_base_patch16_224",
         ),
-        ("vit_base_patch16_225 --random 2 --pretrained", "are for timm models"),
+        ("vit_base_patch16_225 --random 2 --pretrained", "are for timm and torchvision models, and it is none"),
         (
             "no/such/folder --random 2",
-            "no/such/folder: timm has no such model, and transformers' AutoModel cannot load it",
+            "no/such/folder: timm and torchvision have no such model, and transformers' AutoConfig cannot load it",
         ),
-        ("empty --random 2", "empty: transformers' AutoModel cannot load it"),
+        ("empty --random 2", "empty: transformers' AutoConfig cannot load it"),
         ("test_vit --images nowhere", "nowhere: no such folder of images"),
         ("test_vit --images empty", "empty: holds 0 images"),
         ("test_vit --images broken", r"a\.png: cannot be read as an image"),
@@ -80,8 +79,10 @@ def mistakes(folder, monkeypatch):
             "lacking --random 2",
             r"lacking: its weights lack encoder\.layer\.0\.attention\.self\.key\.weight \(1 in all\)",
         ),
-        ("bloom --random 2", "BloomModel does not support .*; supported is full attention"),
-        ("test_resnet --random 2", "no self-attention that can be seen"),
+        ("test_resnet --random 2", "no attention that can be seen"),
+        ("test_vit --random 2 --device cuda:7", "--device cuda:7: PyTorch has no such device here"),
+        ("bert --random 2 --against empty", "empty: transformers' AutoConfig cannot load it"),
+        ("bert --random 2 --against deeper", r"--against deeper: has other layers \(3 of them\) than bert"),
         ("test_vit", "give one kind of inputs"),
         ("test_vit --random 2 --images pictures", "give one kind of inputs"),
         ("test_vit --random 1", "--random 1: should be 2 or more"),

@@ -27,7 +27,7 @@ def test_values_are_those_of_the_models_own_scores(tokens):
             weight *= 8 if weight.dim() > 1 and weight.requires_grad else 1
     encoder, rows = model.model.encoder, torch.from_numpy(np.random.default_rng(0).integers(3, 50, (5, tokens)))
     scores = {}
-    catch = Catch(lambda layer, q, k: scores.update({layer: q @ k.mT}))
+    catch = Catch(lambda call: scores.update({call.layer: call.q @ call.k.mT}))
     with torch.no_grad(), catch.watching(encoder):
         catch.begin(5)
         encoder(rows)

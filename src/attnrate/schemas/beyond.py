@@ -27,7 +27,7 @@ class Depth(Section):
     lr: Rate = Field(description="peak learning rate of Adam")
     muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
     warmup: Count = Field(description="warm-up steps")
-    gain: Positive = Field(description="factor on W_Q and W_K of the first layer at the start")
+    gain: Positive = Field(description="factor on W_Q and W_K of the first of two layers at the start")
     eval_size: Count = Field(description="fresh sequences for the test error")
     eval_seed: Seed = Field(description="seed of the test sequences")
 

@@ -177,6 +177,14 @@ class PretrainedModel(Section):
     floor: Fraction = Field(description="singular values above it, over a head's largest, count for the spread")
 
 
+class Cut(Section):
+    inputs: Annotated[Count, Field(ge=2, le=10000)] = Field(description="test images, and sentences, of cut models")
+    probe: Annotated[Count, Field(ge=10)] = Field(
+        description="training images on whose features a pretrained model is given a classifier"
+    )
+    sizes: list[Head] = Field(min_length=1, description="head sizes m_h to cut to; larger ones than a model's are left")
+
+
 class Vit(Section):
     data: Data
     grid: Grid
@@ -191,6 +199,7 @@ class Vit(Section):
     tune: Tune
     spectra: Spectra
     pretrained: PretrainedModel
+    cut: Cut
 
     @model_validator(mode="after")
     def _fits(self):

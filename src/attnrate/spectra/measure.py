@@ -1,6 +1,6 @@
 """Statistics of the attention spectra of any PyTorch model over a stream of inputs (section 5.2)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from attnrate.core.errors import UserError
-from attnrate.spectra.attention import SUPPORTED, Catch
-from attnrate.spectra.values import Moments, Spectra
+from attnrate.spectra.attention import SUPPORTED, Call, Catch
+from attnrate.spectra.values import Moments, Spectra, dense_values
 
 RANKS = ("effective", "energy90", "energy99")
+SPECTRA = ("scores", "centred", "softmax")
+KEPT = 64  # values of an attention matrix after the softmax, which has as many as tokens; ranks count all
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Measured:
     spectra: pd.DataFrame  # layer, head, k, mean, sd, n
     ranks: pd.DataFrame  # layer, head, three ranks with their sd, n
     layers: list[str]  # the modules' names
+    kinds: list[str]  # of each: self, causal or cross, and whether in windows
     notes: dict[str, list[str]]  # what a reader should know → the modules it is true of
     violins: dict[str, np.ndarray]  # first head of the "first" and "last" layer: (inputs, K), nan where τ < k
     inputs: int
@@ -59,57 +62,76 @@ class Rows:
         self.n = n
 
 
+class Gathered:
+    """The spectra of one kind, of every layer."""
+
+    def __init__(self, which: str, normalisation: str):
+        # rows of a softmax add up to 1 whatever the number of tokens, so that its values are not divided by it
+        self.which = which
+        self.normalisation = "none" if which == "softmax" and normalisation == "tokens" else normalisation
+        self.found: list[dict[int, Spectra]] = []  # by number of values, which short inputs have fewer of
+        self.kept: list[Rows] = []  # the first head's values; of the first layer and of the last so far
+
+    def use(self, call: Call) -> None:
+        if call.layer == len(self.found):
+            self.found.append({})
+            self.kept[1:] = []
+            self.kept.append(Rows())
+        q, k = call.q, call.k
+        least = min(q.shape[-2], k.shape[-2])
+        size = min(least, KEPT if self.which == "softmax" else q.shape[-1])
+        spectra = self.found[call.layer].setdefault(size, Spectra(self.normalisation))
+        if self.which == "softmax":
+            parts = (call.weights(i) for i in range(len(q) // call.windows))  # (windows, h, τ, τ') each
+            s = torch.cat([dense_values(a.flatten(0, 1)).unflatten(0, a.shape[:2]) for a in parts])
+            values = spectra.take(s, 1.0, call.windows, KEPT)
+        else:
+            values = spectra.add(q, k - k.mean(-2, keepdim=True) if self.which == "centred" else k, call.windows)
+        if call.layer in (0, len(self.found) - 1):
+            self.kept[min(call.layer, 1)].add(values[:, 0].float().numpy())
+
+
 @torch.no_grad()
+def measure_all(
+    model: nn.Module,
+    batches: Iterable[Mapping[str, Tensor] | Tensor],
+    normalisation: str = "none",
+    which: Sequence[str] = SPECTRA,
+) -> dict[str, Measured]:
+    """Several spectra in one pass. Each batch is what the model's forward takes, without padding.
+
+    scores: of q kᵀ times the scale. centred: without what is constant in a row of it, which the softmax ignores: keys
+    minus their mean. softmax: of the attention matrix, after mask and softmax.
+    Of each input two heads' values are kept.
+    """
+    gathered = [Gathered(name, normalisation) for name in which]
+    catch = Catch(lambda call: [each.use(call) for each in gathered])
+    inputs = 0
+    model.eval()
+    with catch.watching(model):
+        for batch in batches:
+            catch.run(model, batch)
+            inputs += catch.batch
+    if not catch.layers:
+        raise UserError(f"the model has no attention that can be seen; {SUPPORTED}")
+    if inputs < 2:
+        raise UserError("one input has no mean and no spread: give two or more")
+    results = {}
+    for each in gathered:
+        violins = {name: rows.table[: rows.n] for name, rows in (("first", each.kept[0]), ("last", each.kept[-1]))}
+        results[each.which] = Measured(*tables(each.found), catch.layers, catch.kinds, catch.notes, violins, inputs)
+    return results
+
+
 def measure(
     model: nn.Module,
     batches: Iterable[Mapping[str, Tensor] | Tensor],
     normalisation: str = "none",
     centred: bool = False,
 ) -> Measured:
-    """Each batch is what the model's forward takes, without padding; of each input two heads' values are kept.
-
-    centred: without what is constant in a row of q kᵀ, which the softmax ignores: keys minus their mean.
-    """
-    found: list[dict[int, Spectra]] = []  # for each layer by number of values, which short inputs have fewer of
-    kept: list[Rows] = []  # the first head's values; of the first layer and of the last so far
-
-    def use(layer: int, q: Tensor, k: Tensor) -> None:
-        if layer == len(found):
-            found.append({})
-            kept[1:] = []
-            kept.append(Rows())
-        if centred:
-            k = k - k.mean(-2, keepdim=True)
-        spectra = found[layer].setdefault(min(q.shape[-2:]), Spectra(normalisation))
-        values = spectra.add(q, k)[:, 0]
-        if layer in (0, len(found) - 1):
-            kept[min(layer, 1)].add(values.float().numpy())
-
-    catch = Catch(use)
-    inputs = 0
-    model.eval()
-    with catch.watching(model):
-        for batch in batches:
-            named = isinstance(batch, Mapping)
-            size = len(next(iter(batch.values())) if named else batch)
-            catch.begin(size)
-            try:
-                model(**batch) if named else model(batch)
-            except (TypeError, ValueError, IndexError, RuntimeError) as e:
-                raise UserError(f"the model's forward pass failed ({type(e).__name__}: {brief(e)})") from e
-            inputs += size
-    if not found:
-        raise UserError(f"the model has no self-attention that can be seen; {SUPPORTED}")
-    if inputs < 2:
-        raise UserError("one input has no mean and no spread: give two or more")
-    spectra, ranks = tables(found)
-    violins = {name: rows.table[: rows.n] for name, rows in (("first", kept[0]), ("last", kept[-1]))}
-    return Measured(spectra, ranks, catch.layers, catch.notes, violins, inputs)
-
-
-def brief(e: Exception) -> str:
-    text = " ".join(str(e).split())
-    return text if len(text) <= 300 else f"{text[:300]} …"
+    """The spectra of scores, plain or centred."""
+    which = "centred" if centred else "scores"
+    return measure_all(model, batches, normalisation, [which])[which]
 
 
 def tables(found: list[dict[int, Spectra]]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 QR_LIMIT = 16  # up to this m_h QR factors are as fast, beyond it double-precision Gram matrices
-NORMALISATIONS: dict[str, Callable[[Tensor, int], Tensor]] = {
+NORMALISATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "tokens": lambda s, tau: s / tau,  # the authors': tends to the operator's own values as τ grows
     "largest": lambda s, tau: s / s[..., :1],
     "none": lambda s, tau: s,
@@ -19,8 +19,8 @@ NORMALISATIONS: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 
 def singular_values(q: Tensor, k: Tensor) -> Tensor:
-    """Those of q kᵀ, descending: (N, τ, m), (N, τ, m) → (N, min(τ, m))."""
-    return _by_gram(q, k) if QR_LIMIT < q.shape[-1] <= q.shape[-2] else _by_qr(q, k)
+    """Those of q kᵀ, descending: (N, τ, m), (N, τ', m) → (N, min(τ, τ', m))."""
+    return _by_gram(q, k) if QR_LIMIT < q.shape[-1] <= min(q.shape[-2], k.shape[-2]) else _by_qr(q, k)
 
 
 def _by_qr(q: Tensor, k: Tensor) -> Tensor:
@@ -37,6 +37,13 @@ def _by_gram(q: Tensor, k: Tensor) -> Tensor:
         return _by_qr(q, k)
     squares = np.linalg.eigvalsh(lower.mT @ (b.mT @ b) @ lower)
     return torch.from_numpy(np.sqrt(squares.clip(min=0))).flip(-1).to(q.dtype)
+
+
+def dense_values(a: Tensor) -> Tensor:
+    """Those of full matrices, down to 1e-8 of the largest: (N, τ, τ') → (N, min(τ, τ'))."""
+    a = a.double().cpu()
+    squares = np.linalg.eigvalsh((a @ a.mT if a.shape[-2] <= a.shape[-1] else a.mT @ a).numpy())
+    return torch.from_numpy(np.sqrt(squares.clip(min=0))).flip(-1).float()
 
 
 def effective_rank(s: Tensor) -> Tensor:
@@ -78,10 +85,17 @@ class Spectra:
         self.values = Moments()  # (h, K)
         self.ranks = Moments()  # (h, 3): effective, 90 % and 99 % energy
 
-    def add(self, q: Tensor, k: Tensor) -> Tensor:
-        """One batch, (B, h, τ, m_h) each; returns its normalised singular values (B, h, K)."""
+    def add(self, q: Tensor, k: Tensor, windows: int = 1) -> Tensor:
+        """One batch, (B n, h, τ, m_h) each, n windows an input; returns its normalised values (B, h, K)."""
         s = singular_values(q.flatten(0, 1), k.flatten(0, 1)).unflatten(0, q.shape[:2])
-        self.ranks.add(torch.stack([effective_rank(s), energy_rank(s, 0.9), energy_rank(s, 0.99)], -1))
-        s = self.normalise(s, q.shape[-2])
+        return self.take(s, (q.shape[-2] * k.shape[-2]) ** 0.5, windows)
+
+    def take(self, s: Tensor, tau: float, windows: int = 1, most: int | None = None) -> Tensor:
+        """The values themselves, (B n, h, K), of which `most` are kept; averaged over windows."""
+        ranks = torch.stack([effective_rank(s), energy_rank(s, 0.9), energy_rank(s, 0.99)], -1)
+        s = self.normalise(s[..., :most], tau)
+        if windows > 1:
+            s, ranks = (x.double().unflatten(0, (-1, windows)).mean(1) for x in (s, ranks))
+        self.ranks.add(ranks)
         self.values.add(s)
         return s

@@ -93,3 +93,58 @@ def spectra(measured: Measured, normalisation: str, title: str) -> plt.Figure:
         ax.set_ylabel(NORMALISED[normalisation])
     figure.suptitle(title, fontsize=9)
     return figure
+
+
+def _grid(ax: plt.Axes, table: pd.DataFrame, title: str) -> None:
+    """A number for each layer and head."""
+    values = np.ma.masked_invalid(table.to_numpy(float))
+    image = ax.imshow(values, aspect="auto", cmap="cividis", extent=(0.5, table.shape[1] + 0.5, len(table) + 0.5, 0.5))
+    ax.figure.colorbar(image, ax=ax, pad=0.02)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.grid(False)
+    ax.set_xlabel("head")
+    ax.set_ylabel("layer")
+    ax.set_title(title)
+
+
+NAMES = {"scores": "scores", "centred": "scores, keys centred", "softmax": "after the softmax"}
+
+
+def heatmap(found: dict[str, Measured], laws: dict[str, list[dict]], title: str) -> plt.Figure:
+    """Layer by head: the effective rank, and how steep singular values fall; a column for each kind of spectrum."""
+    figure, axes = plt.subplots(2, len(found), figsize=(4 * len(found), 6), squeeze=False)
+    for (top, bottom), (name, measured) in zip(axes.T, found.items(), strict=True):
+        _grid(top, measured.ranks.pivot(index="layer", columns="head", values="effective"), f"rank: {NAMES[name]}")
+        slopes = pd.DataFrame(
+            {"layer": law["layer"], "head": law["head"], "slope": law["slope"]["slope"] if law["slope"] else np.nan}
+            for law in laws[name]
+        )
+        table = slopes.pivot(index="layer", columns="head", values="slope")
+        _grid(bottom, table, "slope of $\\log \\sigma_k$ in $\\log k$")
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def against(one: Measured, two: Measured, labels: tuple[str, str], normalisation: str, title: str) -> plt.Figure:
+    """Two checkpoints: mean spectra of the first and last layer, ranks by layer, and where ranks differ."""
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 3.6))
+    for i, (measured, label) in enumerate(zip((one, two), labels, strict=True)):
+        for layer, style in ((1, "-"), (len(measured.layers), "--")):
+            rows = measured.spectra[measured.spectra.layer == layer]
+            rows = solid(rows.groupby("k", as_index=False).agg({"mean": "mean", "n": "first"}), measured.inputs)
+            left.plot(rows.k, rows["mean"], style, color=f"C{i}", label=f"{label}, layer {layer}")
+        middle.plot(measured.ranks.groupby("layer").effective.mean(), "o-", color=f"C{i}", ms=3, label=label)
+    left.set_yscale("log")
+    left.set_xlabel("k")
+    left.set_ylabel(NORMALISED[normalisation])
+    left.set_title("(a) mean over heads")
+    middle.xaxis.set_major_locator(MaxNLocator(integer=True))
+    middle.set_xlabel("layer")
+    middle.set_title("(b) effective rank, mean over heads")
+    for ax in (left, middle):
+        ax.legend(fontsize=6)
+    ranks = [m.ranks.pivot(index="layer", columns="head", values="effective") for m in (one, two)]
+    _grid(right, ranks[0] - ranks[1], "(c) effective rank, first minus second")
+    figure.suptitle(title, fontsize=9)
+    return figure

@@ -1,54 +1,109 @@
-"""A model by its timm name, its directory or its hub name, with what turns images or texts into its inputs."""
+"""A model by its timm or torchvision name, its directory or its hub name, with what makes inputs for it."""
 
 import difflib
 import hashlib
+import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import timm
 import torch
-from PIL import Image
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from timm.models import get_pretrained_cfg_value
 from torch import Generator, Tensor, nn
-from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
 from attnrate.core.errors import UserError
-from attnrate.spectra.attention import SUPPORTED
-from attnrate.spectra.measure import brief
+from attnrate.spectra.attention import brief
 
 TOKENS = 512  # the most of a model that names no limit
+DTYPES = ("float32", "bfloat16", "float16")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Loaded:
     model: nn.Module
     weights: str  # where they come from
     argument: str  # of the model's forward: "x" for timm
-    reader: Callable[
-        [int], Callable[[Any], Tensor]
-    ]  # (most tokens) gives what turns an image or text into a batch of one
+    reader: Callable[[int | None], Callable[[Any], Tensor]]  # (most tokens) → what makes a batch of one
     random: Callable[[int, Generator], Tensor]  # (tokens, generator) → a batch of one
     longest: int = 0  # tokens that a text may have
+    kind: str | None = None  # of loss, where labels do not decide; "language": the inputs are their own labels
+    start: int | None = None  # the decoder's first token, of an encoder and decoder
     notes: list[str] = field(default_factory=list)
+    device: torch.device | str = "cpu"
+    dtype: torch.dtype = torch.float32
 
     @property
     def of_texts(self) -> bool:
         return self.argument == "input_ids"
 
+    def place(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
 
-def load(name: str, *, texts: bool, weights: Path | None = None, pretrained: bool = False, seed: int = 0) -> Loaded:
-    """texts: a model of texts and images, such as CLIP, is asked for its text half."""
-    if timm.is_model(name) and not Path(name).exists():
-        return _timm(name, weights, pretrained, seed)
-    if weights or pretrained:
-        raise UserError(
-            f"{name}: --weights and --pretrained are for timm models, and timm has no such model{_near(name)}"
-        )
-    return _transformers(name, texts)
+
+def library(name: str) -> Any:
+    """A module, or None where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as e:
+        if e.name != name:
+            raise
+        return None
+
+
+def load(
+    name: str,
+    *,
+    texts: bool = False,
+    whole: bool = False,
+    untrained: bool = False,
+    weights: str | Path | None = None,
+    pretrained: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    dtype: str = "float32",
+    revision: str | None = None,
+) -> Loaded:
+    """texts: a model of texts and images, such as CLIP, is asked for its text half. whole: with its own last layers.
+
+    untrained: of the same configuration, with random weights.
+    """
+    place = find_device(device)
+    if dtype not in DTYPES:
+        raise UserError(f"--dtype {dtype}: should be one of {', '.join(DTYPES)}")
+    timm, vision = library("timm"), library("torchvision")
+    here = Path(name).exists()
+    known = [(timm, _timm, timm and timm.is_model(name))]
+    known.append((vision, _torchvision, vision and name in vision.models.list_models()))
+    found = next((make for _, make, has in known if has and not here), None)
+    if found:
+        if revision:
+            raise UserError("--revision is for names on the hub, which transformers loads")
+        if weights and pretrained:
+            raise UserError("--weights and --pretrained are two sources of weights: give one of them")
+        loaded = found(name, None if untrained else weights, pretrained and not untrained, seed)
+    else:
+        if weights or pretrained:
+            raise UserError(
+                f"{name}: --weights and --pretrained are for timm and torchvision models, and it is none{_near(name)}"
+            )
+        loaded = _transformers(name, texts, whole, untrained, seed, getattr(torch, dtype), revision)
+    loaded.device, loaded.dtype = place, getattr(torch, dtype)
+    loaded.model.to(loaded.device, loaded.dtype).eval()
+    return loaded
+
+
+def find_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise UserError(f"--device {name}: PyTorch has no such device here") from None
+    return device
 
 
 def digest(model: nn.Module) -> str:
@@ -56,73 +111,136 @@ def digest(model: nn.Module) -> str:
     total = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        total.update(tensor.reshape(-1).contiguous().view(torch.uint8).numpy())
+        total.update(tensor.cpu().reshape(-1).contiguous().view(torch.uint8).numpy())
     return total.hexdigest()
 
 
 def _near(name: str) -> str:
-    close = difflib.get_close_matches(name, timm.list_models(), 3)
+    timm, vision = library("timm"), library("torchvision")
+    names = (timm.list_models() if timm else []) + (vision.models.list_models() if vision else [])
+    close = difflib.get_close_matches(name, names, 3)
     return f" (did you mean {', '.join(close)}?)" if close else ""
 
 
-def _timm(name: str, weights: Path | None, pretrained: bool, seed: int) -> Loaded:
-    if weights and pretrained:
-        raise UserError("--weights and --pretrained are two sources of weights: give one of them")
-    tensors = _safetensors(weights) if weights else {}
-    head = tensors.get(f"{get_pretrained_cfg_value(name, 'classifier')}.weight")
-    options = {"num_classes": 0 if head is None else len(head)} if weights else {}
+def _built(name: str, of: str, seed: int, make: Callable[[], nn.Module]) -> nn.Module:
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = timm.create_model(name, pretrained=pretrained, **options)
-    except Exception as e:  # whatever the network, the hub or timm have to say
-        raise UserError(f"{name}: timm could not load it ({type(e).__name__}: {brief(e)})") from None
+            return make()
+    except Exception as e:  # whatever the network, the hub or the library have to say
+        raise UserError(f"{name}: {of} could not load it ({type(e).__name__}: {brief(e)})") from None
+
+
+def _fill(model: nn.Module, name: str, weights: str | Path, tensors: dict[str, Tensor]) -> None:
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as e:
+        raise UserError(f"{weights}: these are not the weights of {name} ({brief(e)})") from None
+
+
+def _source(of: str, weights: str | Path | None, pretrained: bool, seed: int) -> str:
+    return str(weights) if weights else "pretrained" if pretrained else f"random, {of}'s initialisation, seed {seed}"
+
+
+def _timm(name: str, weights: str | Path | None, pretrained: bool, seed: int) -> Loaded:
+    timm = library("timm")
+    tensors = _safetensors(weights) if weights else {}
+    head = tensors.get(f"{timm.models.get_pretrained_cfg_value(name, 'classifier')}.weight")
+    options = {"num_classes": 0 if head is None else len(head)} if weights else {}
+    model = _built(name, "timm", seed, lambda: timm.create_model(name, pretrained=pretrained, **options))
     if weights:
-        try:
-            model.load_state_dict(tensors)
-        except RuntimeError as e:
-            raise UserError(f"{weights}: these are not the weights of {name} ({brief(e)})") from None
-    source = str(weights) if weights else "pretrained" if pretrained else f"random, timm's initialisation, seed {seed}"
+        _fill(model, name, weights, tensors)
     data = timm.data.resolve_model_data_config(model)
 
-    def reader(_: int | None) -> Callable[[Image.Image], Tensor]:
+    def reader(_: int | None) -> Callable[[Any], Tensor]:
         transform = timm.data.create_transform(**data, is_training=False)
         return lambda image: transform(image)[None]
 
-    return Loaded(model, source, "x", reader, lambda _, g: torch.randn(1, *data["input_size"], generator=g))
+    def random(_: int, g: Generator) -> Tensor:
+        return torch.randn(1, *data["input_size"], generator=g)
+
+    kind = "divergence" if model.num_classes else "features"
+    return Loaded(model, _source("timm", weights, pretrained, seed), "x", reader, random, kind=kind)
 
 
-def _safetensors(path: Path) -> dict[str, Tensor]:
+def _torchvision(name: str, weights: str | Path | None, pretrained: bool, seed: int) -> Loaded:
+    models = library("torchvision").models
+    tensors = _safetensors(weights) if weights else {}
+    source = "DEFAULT" if pretrained else None
+    model = _built(name, "torchvision", seed, lambda: models.get_model(name, weights=source))
+    if weights:
+        _fill(model, name, weights, tensors)
+    prepare = models.get_model_weights(name).DEFAULT.transforms()
+    side = getattr(prepare, "crop_size", [224])[0]
+
+    def reader(_: int | None) -> Callable[[Any], Tensor]:
+        return lambda image: prepare(image)[None]
+
+    def random(_: int, g: Generator) -> Tensor:
+        return torch.randn(1, 3, side, side, generator=g)
+
+    text = _source("torchvision", weights, pretrained, seed)
+    argument = next(iter(inspect.signature(model.forward).parameters))
+    return Loaded(model, text, argument, reader, random, kind="divergence")
+
+
+def _safetensors(path: str | Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as e:
         raise UserError(f"{path}: cannot be read as a safetensors file ({brief(e)})") from None
 
 
-def _transformers(name: str, texts: bool) -> Loaded:
-    options = {"attn_implementation": "sdpa", "dtype": torch.float32, "output_loading_info": True}
-    model, info = _pretrained(AutoModel, name, **options)
-    if missing := sorted(key for key in info["missing_keys"] if _matters(model, key)):
-        raise UserError(f"{name}: its weights lack {missing[0]} ({len(missing)} in all), which would be random")
-    notes = []
-    half = "text_model" if texts else "vision_model"
-    if model.config.is_encoder_decoder:
-        model = model.get_encoder()
-        notes.append("of encoder and decoder, the encoder is measured")
-    elif hasattr(model, half):
+def _transformers(
+    name: str, texts: bool, whole: bool, untrained: bool, seed: int, dtype: torch.dtype, revision: str | None
+) -> Loaded:
+    tf = library("transformers")
+    if tf is None:
+        if Path(name).exists() or "/" in name:
+            raise UserError(f"{name}: is read by transformers, which is missing: pip install 'attnrate[transformers]'")
+        raise UserError(
+            f"{name}: is no torchvision model{_near(name)}; for timm's and the hub's: "
+            "pip install 'attnrate[timm]' 'attnrate[transformers]'"
+        )
+    tf.utils.logging.set_verbosity_error()
+    tf.utils.logging.disable_progress_bar()
+    from_hub = {"revision": revision} if revision else {}
+    config = _pretrained(tf.AutoConfig, name, **from_hub)
+    architectures = [getattr(tf, a, None) for a in (config.architectures or [])] if whole else []
+    kind = next(filter(None, architectures), tf.AutoModel)
+    if untrained:
+        make = kind.from_config if kind is tf.AutoModel else kind
+        model = _built(name, "transformers", seed, lambda: make(config)).to(dtype)
+        source = f"random, transformers' initialisation, seed {seed}"
+    else:
+        model, info = _pretrained(kind, name, dtype=dtype, output_loading_info=True, **from_hub)
+        if missing := sorted(key for key in info["missing_keys"] if _matters(model, key)):
+            raise UserError(f"{name}: its weights lack {missing[0]} ({len(missing)} in all), which would be random")
+        source = name if revision is None else f"{name}, revision {revision}"
+    notes, half = [], "text_model" if texts else "vision_model"
+    if hasattr(model, half) and not model.config.is_encoder_decoder:
         model = getattr(model, half)
         notes.append(f"its {half} is measured")
-    model.config.use_cache = False
-    config, argument = model.config, model.main_input_name
+    for module in model.modules():  # keys of earlier tokens are no part of a pass over a whole input
+        if hasattr(module, "config"):
+            module.config.use_cache = False
+    config, argument, start = model.config, model.main_input_name, None
+    loss = "divergence" if hasattr(model, "lm_head") or "For" in type(model).__name__ else "features"
+    if type(model).__name__.endswith(("ForCausalLM", "LMHeadModel")):
+        loss = "language"
+    if config.is_encoder_decoder:
+        start = config.decoder_start_token_id
+        loss = "language" if type(model).__name__.endswith(("ForConditionalGeneration", "MTModel")) else loss
+    common = {"kind": loss, "start": start, "notes": notes}
     if argument == "pixel_values":
         side = config.image_size
         size = (config.num_channels, *((side, side) if isinstance(side, int) else side))
 
-        def reader(_: int | None) -> Callable[[Image.Image], Tensor]:
-            processor = _pretrained(AutoImageProcessor, name)
+        def see(_: int | None) -> Callable[[Any], Tensor]:
+            processor = _pretrained(tf.AutoImageProcessor, name, **from_hub)
             return lambda image: processor(image, return_tensors="pt")["pixel_values"]
 
-        return Loaded(model, name, argument, reader, lambda _, g: torch.randn(1, *size, generator=g), notes=notes)
+        return Loaded(model, source, argument, see, lambda _, g: torch.randn(1, *size, generator=g), **common)
     if argument == "input_ids":
         padding = config.pad_token_id
 
@@ -132,13 +250,19 @@ def _transformers(name: str, texts: bool) -> Loaded:
 
         longest = getattr(config, "max_position_embeddings", TOKENS)
 
-        def reader(tokens: int | None) -> Callable[[str], Tensor]:
-            tokenizer = _pretrained(AutoTokenizer, name)
+        def read(tokens: int | None) -> Callable[..., Tensor]:
+            tokenizer = _pretrained(tf.AutoTokenizer, name, **from_hub)
             cut = {"truncation": True, "max_length": min(tokens or longest, longest, tokenizer.model_max_length)}
-            notes.append(f"texts are cut after {cut['max_length']} tokens")
-            return lambda text: tokenizer(text, return_tensors="pt", **cut)["input_ids"]
+            if (note := f"texts are cut after {cut['max_length']} tokens") not in notes:
+                notes.append(note)
 
-        return Loaded(model, name, argument, reader, random, longest, notes)
+            def ids(text: str, target: bool = False) -> Tensor:
+                given = {"text_target": text} if target else {"text": text}
+                return tokenizer(**given, return_tensors="pt", **cut)["input_ids"]
+
+            return ids
+
+        return Loaded(model, source, argument, read, random, longest, **common)
     raise UserError(f"{name}: takes {argument}; supported are models of images and of texts")
 
 
@@ -151,7 +275,5 @@ def _pretrained(kind: type, name: str, **options) -> Any:
     try:
         return kind.from_pretrained(name, **options)
     except Exception as e:  # whatever the network, the hub or transformers have to say
-        if "scaled_dot_product_attention" in str(e):
-            raise UserError(f"{name}: {brief(e).split(' yet')[0]}; {SUPPORTED}") from None
-        known = "" if Path(name).exists() else f"timm has no such model{_near(name)}, and "
+        known = "" if Path(name).exists() else f"timm and torchvision have no such model{_near(name)}, and "
         raise UserError(f"{name}: {known}transformers' {kind.__name__} cannot load it ({brief(e)})") from None

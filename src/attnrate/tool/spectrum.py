@@ -1,33 +1,48 @@
-"""Section 5.2 for a model of one's own: the singular values of every attention matrix before the softmax.
+"""Section 5.2 for a model of one's own: the singular values of every attention matrix, before the softmax and after.
 
 spectrum("vit_base_patch16_224", "out", images="folder")    # or `attnrate spectrum` on the command line
 """
 
-import os
-import platform
-from collections.abc import Iterable, Iterator
-from contextlib import chdir, suppress
-from importlib.metadata import version
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from torch import Tensor
-from tqdm import tqdm
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
 from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown
-from attnrate.spectra.measure import Measured, measure
-from attnrate.tool import draw, inputs
+from attnrate.spectra.measure import SPECTRA, Measured, measure_all
+from attnrate.tool import draw, results
 from attnrate.tool.decay import fits
+from attnrate.tool.inputs import Given, batches
 from attnrate.tool.load import Loaded, digest, load
 
-FIGURES = ("violins", "spectra")
+FIGURES = ("violins", "spectra", "heatmap")
 OUTS = {"spectra.csv", "ranks.csv", "fits.json", "summary.md", "provenance.json"} | {
     f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png")
 }
+AGAINST = {"against_spectra.csv", "against_ranks.csv", "against.svg", "against.png"}
 SCALES = {"none": "σ_k", "tokens": "σ_k / number of tokens", "largest": "σ_k / σ_1"}
+WHAT = {
+    "scores": "QKᵀ · scale before mask and softmax",
+    "centred": "the same without what is constant in a row, which the softmax ignores",
+    "softmax": "the attention matrix after mask and softmax",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model, measured."""
+
+    loaded: Loaded
+    found: dict[str, Measured]
+    about: dict  # of the inputs
+
+    @property
+    def main(self) -> Measured:
+        return next(iter(self.found.values()))
 
 
 def spectrum(
@@ -37,90 +52,101 @@ def spectrum(
     images: str | Path | None = None,
     text: str | Path | None = None,
     random: int | None = None,
+    targets: str | Path | None = None,
     weights: str | Path | None = None,
     pretrained: bool = False,
+    against: str | None = None,
+    which: Sequence[str] = SPECTRA,
     normalisation: str = "none",
     tokens: int | None = None,
     batch: int = 8,
     seed: int = 0,
+    device: str = "auto",
+    dtype: str = "float32",
+    revision: str | None = None,
 ) -> Measured:
-    """Measure a timm or transformers model on images, lines of text or random inputs, and write the folder `out`.
+    """Measure a model on images, lines of text or random inputs, and write the folder `out`.
 
-    Nothing is written before everything is computed; a folder is replaced only if this function made it.
+    against: a second checkpoint of the same kind of model, or "untrained". Nothing is written before everything is
+    computed; a folder is replaced only if this function made it. Returns the spectra of `which` that come first.
     """
-    out = _free(Path(out).resolve())
-    if sum(source is not None for source in (images, text, random)) != 1:
-        raise UserError("give one kind of inputs: --images FOLDER, --text FILE or --random N")
-    for name, value, least in (("random", random, 2), ("tokens", tokens, 1), ("batch", batch, 1), ("seed", seed, 0)):
-        if value is not None and value < least:
-            raise UserError(f"--{name} {value}: should be {least} or more")
-    paths = inputs.images(Path(images)) if images is not None else []
-    lines = inputs.texts(Path(text)) if text is not None else []
-    loaded = load(model, texts=bool(lines), weights=weights, pretrained=pretrained, seed=seed)
-    if paths:
-        found = inputs.of_images(loaded, Path(images), paths)
-    elif lines:
-        found = inputs.of_texts(loaded, Path(text), lines, tokens)
-    else:
-        found = inputs.at_random(loaded, random, tokens, seed)
-    measured = measure(loaded.model, _batches(loaded, found, batch), normalisation)
-    _write(out, measured, normalisation, provenance(model, loaded, found.about, measured, normalisation))
-    return measured
+    out = results.free(Path(out).resolve(), OUTS | AGAINST)
+    paths = {k: None if v is None else Path(v) for k, v in (("images", images), ("text", text), ("targets", targets))}
+    given = Given(**paths, random=random, tokens=tokens, batch=batch, seed=seed)
+    given.check()
+    options = {"texts": text is not None, "seed": seed, "device": device, "dtype": dtype}
+    plain = {"weights": weights, "pretrained": pretrained, "revision": revision}
+
+    def measured(name: str, **more) -> Run:
+        loaded = load(name, **options, **more)
+        found = given.read(loaded)
+        inputs = (named for named, _ in batches(loaded, found, batch, progress=True))
+        return Run(loaded, measure_all(loaded.model, inputs, normalisation, which), found.about)
+
+    run = measured(model, **plain)
+    other = None
+    if against == "untrained":
+        other = measured(model, untrained=True, **plain)
+    elif against:
+        file = Path(against).is_file()
+        other = measured(model, weights=against) if file else measured(against)
+    if other and other.main.layers != run.main.layers:
+        raise UserError(f"--against {against}: has other layers ({len(other.main.layers)} of them) than {model}")
+    origin = provenance(model, run, normalisation, against, other)
+    results.write(out, lambda draft: _fill(draft, run, other, normalisation, origin))
+    return run.main
 
 
-def _batches(loaded: Loaded, found: inputs.Inputs, size: int) -> Iterator[dict[str, Tensor]]:
-    with tqdm(total=found.about["number"], unit="input", disable=None) as bar:
-        for batch in inputs.batches(found.tensors, size):
-            yield {loaded.argument: batch}
-            bar.update(len(batch))
-
-
-def _free(out: Path) -> Path:
-    """out, if writing it destroys nothing but an older result."""
-    if out.is_dir() and (others := sorted({p.name for p in out.iterdir()} - OUTS)):
-        raise UserError(f"{out}: is not empty (it holds {others[0]}); name a new folder")
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out}: is a file; name a new folder")
-    return out
-
-
-def provenance(model: str, loaded: Loaded, about: dict, measured: Measured, normalisation: str) -> dict:
-    notes = [f"{what}: {_names(names)}" for what, names in measured.notes.items()]
-    full = measured.spectra.k[measured.spectra.n == measured.inputs].max()
-    if full < measured.spectra.k.max():
+def provenance(model: str, run: Run, normalisation: str, against: str | None, other: Run | None) -> dict:
+    main = run.main
+    notes = [f"{what}: {results.names(names)}" for what, names in main.notes.items()]
+    full = main.spectra.k[main.spectra.n == main.inputs].max()
+    if full < main.spectra.k.max():
         notes.append(f"fits and figures stop at k = {full}, since the shortest input has no more tokens")
-    packages = ("attnrate", "torch", "timm", "transformers", "numpy", "pillow")
-    return {
+    beside = {"against": {"name": against, "weights": _weights(other.loaded)}} if other else {}
+    return beside | {
         "model": model,
-        "weights": {"source": loaded.weights, "sha256": digest(loaded.model)},
-        "inputs": about,
+        "weights": _weights(run.loaded),
+        "inputs": run.about,
         "normalisation": SCALES[normalisation],
-        "layers": measured.layers,
-        "notes": [*loaded.notes, *notes],
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "spectra": {name: WHAT[name] for name in run.found},
+        "layers": main.layers,
+        "kinds": main.kinds,
+        "notes": [*run.loaded.notes, *notes],
+        "device": str(run.loaded.device),
+        "dtype": str(run.loaded.dtype).removeprefix("torch."),
+        "versions": results.versions(),
     }
 
 
-def _names(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} … {names[-1]} ({len(names)} modules)"
+def _weights(loaded: Loaded) -> dict:
+    return {"source": loaded.weights, "sha256": digest(loaded.model)}
 
 
-def _write(out: Path, measured: Measured, normalisation: str, origin: dict) -> None:
-    laws = fits(measured)
+def _joined(found: dict[str, Measured], table: str) -> pd.DataFrame:
+    return pd.concat([getattr(each, table).assign(spectrum=name) for name, each in found.items()], ignore_index=True)
+
+
+def _fill(draft: Path, run: Run, other: Run | None, normalisation: str, origin: dict) -> None:
     source = origin["weights"]["source"]
-    title = f"{origin['model']}{'' if source == origin['model'] else f', weights {source}'}, {measured.inputs} inputs"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with chdir(out.parent):  # drafts stand beside the folder, on the same disk
-        with files.atomic(out.name) as draft:
-            files.write_csv(draft / "spectra.csv", measured.spectra)
-            files.write_csv(draft / "ranks.csv", measured.ranks)
-            files.write_json(draft / "fits.json", laws)
-            files.write_json(draft / "provenance.json", origin)
-            files.write_text(draft / "summary.md", summary(measured, laws, origin))
-            for name in FIGURES:
-                save(name, getattr(draw, name)(measured, normalisation, title), draft)
-        with suppress(OSError):  # others may be at work in it
-            os.rmdir(files.SCRATCH)
+    beside = "" if source == origin["model"] else f", weights {source}"
+    title = f"{origin['model']}{beside}, {run.main.inputs} inputs"
+    laws = {name: fits(found) for name, found in run.found.items()}
+    for name in ("spectra", "ranks"):
+        table = _joined(run.found, name)
+        files.write_csv(draft / f"{name}.csv", table[["spectrum", *table.columns.drop("spectrum")]])
+    files.write_json(draft / "fits.json", [{"spectrum": name, **law} for name, each in laws.items() for law in each])
+    files.write_json(draft / "provenance.json", origin)
+    files.write_text(draft / "summary.md", summary(run, laws, origin))
+    for name in ("violins", "spectra"):
+        save(name, getattr(draw, name)(run.main, normalisation, title), draft)
+    save("heatmap", draw.heatmap(run.found, laws, title), draft)
+    if other:
+        for name in ("spectra", "ranks"):
+            table = _joined(other.found, name)
+            files.write_csv(draft / f"against_{name}.csv", table[["spectrum", *table.columns.drop("spectrum")]])
+        labels = (source, origin["against"]["weights"]["source"])
+        save("against", draw.against(run.main, other.main, labels, normalisation, origin["model"]), draft)
 
 
 def _range(values: Iterable[float]) -> str:
@@ -128,7 +154,7 @@ def _range(values: Iterable[float]) -> str:
     return f"{min(values):.3g} to {max(values):.3g}" if values else "–"
 
 
-def summary(measured: Measured, laws: list[dict], origin: dict) -> str:
+def _table(measured: Measured, laws: list[dict]) -> pd.DataFrame:
     rows = []
     for layer, part in measured.ranks.groupby("layer"):
         fitted = [law for law in laws if law["layer"] == layer and law["slope"]]
@@ -137,6 +163,7 @@ def summary(measured: Measured, laws: list[dict], origin: dict) -> str:
             {
                 "layer": layer,
                 "module": measured.layers[layer - 1],
+                "kind": measured.kinds[layer - 1],
                 "heads": len(part),
                 "effective rank": _range(part.effective),
                 "90 % energy": _range(part.energy90),
@@ -145,16 +172,22 @@ def summary(measured: Measured, laws: list[dict], origin: dict) -> str:
                 "power law nearer than exponential": f"{power} of {len(fitted)} heads",
             }
         )
+    return pd.DataFrame(rows)
+
+
+def summary(run: Run, laws: dict[str, list[dict]], origin: dict) -> str:
     given = origin["inputs"]
     kind = next(k for k in ("images", "text", "random") if k in given)
     lines = [
         f"# Attention spectra of {origin['model']}",
         "",
-        f"Singular values of QKᵀ · scale before mask and softmax, over {measured.inputs} inputs "
-        f"({kind}: {given[kind]}).",
-        f"Values are {origin['normalisation']}. Weights: {origin['weights']['source']}.",
+        f"Singular values over {run.main.inputs} inputs ({kind}: {given[kind]}). Values are {origin['normalisation']}. "
+        f"Weights: {origin['weights']['source']}.",
         "",
         *(f"- {note}\n" for note in origin["notes"]),
     ]
     caption = "Least and greatest over the heads of a layer; each head's value is a mean over inputs."
-    return "\n".join(lines) + "\n" + markdown(pd.DataFrame(rows), caption) + "\n![](violins.png)\n\n![](spectra.png)\n"
+    for name, found in run.found.items():
+        lines += [f"## {name.capitalize()}: {WHAT[name]}", "", markdown(_table(found, laws[name]), caption)]
+    pictures = [*FIGURES, *(["against"] if "against" in origin else [])]
+    return "\n".join(lines) + "\n" + "\n\n".join(f"![]({name}.png)" for name in pictures) + "\n"

@@ -1,0 +1,210 @@
+"""How large must the heads of a model be? `attnrate heads`, and for any module and batches `advise`.
+
+heads("vit_b_16", "out", images="folder")
+found = advise(my_module, batches)    # also what `attnrate.cut.advice` has to say
+"""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from attnrate.core import files
+from attnrate.core.errors import UserError
+from attnrate.cut import export, losses
+from attnrate.cut.advice import BEST, Advice, advise
+from attnrate.report.style.figure import save
+from attnrate.report.tables import markdown, short
+from attnrate.tool import draw_heads, results
+from attnrate.tool.inputs import Given, batches
+from attnrate.tool.load import Loaded, digest, load
+
+__all__ = ["advise", "heads"]
+
+CUT = "cut.safetensors"
+OUTS = {"errors.csv", "tails.csv", "advice.json", "summary.md", "heads.svg", "heads.png", CUT}
+METHODS = {
+    "scores": "each input's own best (an oracle)",
+    "weights": "SVD of W_Qᵀ W_K with biases",
+    "data": "the same, whitened by the inputs",
+}
+
+
+def heads(
+    model: str,
+    out: str | Path,
+    *,
+    images: str | Path | None = None,
+    text: str | Path | None = None,
+    random: int | None = None,
+    targets: str | Path | None = None,
+    labels: str | Path | None = None,
+    sizes: Sequence[int] | None = None,
+    tolerance: float = 0.01,
+    export: bool = False,
+    weights: str | Path | None = None,
+    pretrained: bool = False,
+    tokens: int | None = None,
+    batch: int = 8,
+    seed: int = 0,
+    device: str = "auto",
+    dtype: str = "float32",
+    revision: str | None = None,
+) -> Advice:
+    """Cut the heads of a model to several sizes, measure what that does, and write the folder `out`.
+
+    labels: a file with a class number a line, or "folders". Nothing is written before everything is computed.
+    """
+    out = results.free(Path(out).resolve(), OUTS)
+    if not tolerance >= 0:
+        raise UserError(f"--tolerance {tolerance}: should be 0 or more")
+    paths = {k: None if v is None else Path(v) for k, v in (("images", images), ("text", text), ("targets", targets))}
+    given = Given(**paths, random=random, labels=labels, tokens=tokens, batch=batch, seed=seed)
+    given.check()
+    loaded = load(
+        model,
+        texts=text is not None,
+        whole=True,
+        weights=weights,
+        pretrained=pretrained,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+    )
+    read = given.read(loaded)
+    kind = "classes" if labels is not None else loaded.kind
+    found = advise(
+        loaded.model,
+        lambda: batches(loaded, read, batch),
+        sizes=sizes,
+        tolerance=tolerance,
+        kind=kind,
+        progress=True,
+    )
+    first = next(batches(loaded, read, batch))[0]
+    results.write(out, lambda draft: _fill(draft, model, loaded, read.about, found, first if export else None))
+    return found
+
+
+def _fill(draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, first: dict | None) -> None:
+    record = {
+        "model": model,
+        "weights": {"source": loaded.weights, "sha256": digest(loaded.model)},
+        "inputs": about,
+        "loss": losses.KINDS[found.scan.kind],
+        "tolerance": found.tolerance,
+        "sizes": found.sizes,
+        "layers": [{"module": x.name, "kind": x.kind, "heads": x.heads, "size": x.size} for x in found.scan.layers],
+        "least": found.least.to_dict("records"),
+        "advised": list(found.advised().sizes.values()),
+        "savings": found.savings,
+        "fits": found.fits,
+        "notes": [*loaded.notes, *found.notes],
+        "versions": results.versions(),
+    }
+    draft.mkdir()
+    if first is not None:
+        record["export"] = _export(draft / CUT, loaded, found, first)
+    files.write_csv(draft / "errors.csv", found.errors)
+    files.write_csv(draft / "tails.csv", found.tails)
+    files.write_json(draft / "advice.json", record)
+    files.write_text(draft / "summary.md", summary(found, record))
+    save("heads", draw_heads.figure(found, f"{model}, {found.scan.inputs} inputs"), draft)
+
+
+@torch.no_grad()
+def _export(path: Path, loaded: Loaded, found: Advice, first: dict) -> dict:
+    """Write the checkpoint, load it into a copy of the model, and compare with the cut that was measured."""
+    state, kept = export.smaller(loaded.model, found)
+    export.save(path, state, kept)
+    again = losses.outputs(export.restore(copy.deepcopy(loaded.model), path)(**first)).float()
+    wanted = found.study.outputs(first, found.advised()).float()
+    full = sum(t.numel() * t.element_size() for t in loaded.model.state_dict().values())
+    return {
+        "file": CUT,
+        "bytes": path.stat().st_size,
+        "bytes_of_full": full,
+        "tensors": sorted(kept),
+        "difference": float((again - wanted).norm() / wanted.norm()),
+    }
+
+
+def _share(part: dict) -> str:
+    return f"{part['saved'] / part['of']:.0%} of {part['of']:,.0f}" if part["of"] else "–"
+
+
+def summary(found: Advice, record: dict) -> str:
+    given = record["inputs"]
+    kind = next(k for k in ("images", "text", "random") if k in given)
+    method = BEST
+    least = found.least[found.least.method == method].set_index("layers")
+    one = least.loc["all"]
+    lines = [
+        f"# Heads of {record['model']}",
+        "",
+        f"**{one.mh} of {max(found.sizes)}** is the least head size m_h, of those tried, that keeps the loss within "
+        f"{found.tolerance:.3g} when all layers are cut at once{'' if one.sure else ' (its interval does not)'}.",
+        "",
+        f"{found.scan.inputs} inputs ({kind}: {given[kind]}). Weights: {record['weights']['source']}. Loss: "
+        f"{record['loss']}. Cut: {METHODS[method]}.",
+        "",
+        *(f"- {note}\n" for note in record["notes"]),
+    ]
+    together = found.errors[(found.errors.layers == "advised") & (found.errors.method == method)]
+    rows = []
+    for i, layer in enumerate(found.scan.layers, 1):
+        name = str(i) if str(i) in least.index else "all"
+        rows.append(
+            {
+                "layer": i,
+                "module": layer.name,
+                "kind": layer.kind,
+                "heads": f"{layer.heads} of {layer.size}",
+                "least m_h, alone": least.loc[name].mh,
+                "interval keeps it too": "yes" if least.loc[name].sure else "no",
+            }
+        )
+    caption = "The least m_h of each layer, others uncut."
+    if len(together):
+        change = together.change.iloc[0]
+        held = "which keeps" if change <= found.tolerance else "which does not keep"
+        caption += f" All of these together change the loss by {short(abs(change))}, {held} the tolerance."
+    lines += [markdown(pd.DataFrame(rows), caption)]
+    table = found.errors[found.errors.layers == "all"].merge(found.tails, on=["layers", "mh"])
+    ends = zip(table.change, table.change_low, table.change_high, strict=True)
+    columns = {
+        "cut by": table.method,
+        "m_h": table.mh,
+        "scores, relative error": table.scores.map(short),
+        "attention outputs": table.outputs.map(short),
+        "loss": table.loss.map(short),
+        "change [95 %]": [f"{change:.3g} [{low:.3g}, {high:.3g}]" for change, low, high in ends],
+        "tail sum": table.tail.map(short),
+    }
+    if found.scan.kind == "classes":
+        columns["accuracy"] = table.accuracy.map(short)
+    text = "All layers at once. Tail sum: Σ_{k > m_h} σ_k² / Σ σ_k², eq. (11). Cut by " + "; ".join(
+        f"{k}: {v}" for k, v in METHODS.items() if k in set(table.method)
+    )
+    lines += [markdown(pd.DataFrame(columns), text + ".")]
+    saved = [
+        {
+            "heads": "one m_h for all" if each["layers"] == "all" else "each layer its own",
+            "parameters of W_Q, W_K": _share(each["parameters"]),
+            "FLOPs of queries, keys, scores": _share(each["flops"]),
+            "key cache, bytes a token": _share(each["key_cache"]),
+        }
+        for each in found.savings
+    ]
+    lines += [markdown(pd.DataFrame(saved), "Saved by the least sizes.")]
+    if "export" in record:
+        e = record["export"]
+        lines += [
+            f"`{e['file']}`: {e['bytes']:,} bytes instead of {e['bytes_of_full']:,}; loaded again, outputs differ by "
+            f"{e['difference']:.1e} from the cut that was measured.",
+            "",
+        ]
+    return "\n".join(lines) + "\n![](heads.png)\n"
