@@ -1,6 +1,7 @@
 """What preflight refuses, downloads and rehearses; hosts that misbehave are in test_rehearse.py."""
 
 import shutil
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -12,8 +13,11 @@ from attnrate.ops import costs, preflight
 from attnrate.ops.profile import overlay
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
-from attnrate.sources import wmt14
+from attnrate.sources import cifar10, wmt14
+from tests import pipeline
 from tests.conftest import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
 
 
 @pytest.fixture
@@ -101,6 +105,27 @@ def test_the_two_steps_are_of_the_profiles_own_data_and_batches(paper, cpu):
     if not cpu:
         assert content["translation"]["train"]["batch_tokens"] == paper["translation"]["train"]["batch_tokens"]
         assert content["vit"]["images"]["train"] >= 2 * content["vit"]["train"]["batch"]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_two_steps_run_in_a_copy_that_finds_the_downloads(workspace, paper, monkeypatch, code):
+    monkeypatch.chdir(workspace.path)
+    paper["translation"]["data"]["corpus"] = "toy"  # no archives here
+    (workspace.path / cifar10.CACHE).mkdir(parents=True, exist_ok=True)
+    (workspace.path / cifar10.CACHE / "an archive").touch()
+    seen = {}
+
+    def run(command, cwd, env):
+        seen.update(stages=command[3:], params=params.read(cwd / "params.yaml"), offline=env["HF_HUB_OFFLINE"])
+        assert (cwd / cifar10.CACHE / "an archive").exists() and cwd != workspace.path
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr(preflight, "subprocess", SimpleNamespace(run=run))
+    with pytest.raises(UserError, match="first two steps") if code else nullcontext():
+        preflight.practise(workspace.path, paper, cpu=True)
+    assert (seen["params"].profile, seen["params"].device, seen["offline"]) == ("paper", "cpu", "1")
+    named = {name.partition("@")[0] for name in seen["stages"]}
+    assert named == {s.name.partition("@")[0] for s in pipeline.stages(ROOT) if s.meta.get("gpu")}
 
 
 def test_it_ends_at_the_first_thing_that_is_wrong(nvidia, monkeypatch):

@@ -95,9 +95,10 @@ def test_missing_or_repeated_markers_are_told(text):
 def tree(in_scratch):
     """Pages and results of their own, and the project's pipeline."""
     marks = {"README.md": ("results", "costs"), "docs/ledger.md": ("ledger",), "docs/performance.md": ("ratios",)}
-    marks |= {"docs/dag.md": ("dag",), "docs/profiles.md": ("profiles",)}
+    marks |= {"docs/dag.md": ("dag",), "docs/profiles.md": ("profiles",), "docs/cluster.md": ("wall",)}
     pages = {page: "".join(f"<!-- {n}:begin -->old<!-- {n}:end -->\n" for n in names) for page, names in marks.items()}
     content = {"reports/claims.json": json.dumps(CLAIMS), "reports/runs.json": json.dumps(RUNS)}
+    content |= {"reports/costs.json": json.dumps({"plans": [{"workers": {"GPU": 8, "CPU": 2}, "hours": 9.0}]})}
     for name, text in (content | pages | {"benchmarks/results.md": r"| \1 ratio |"}).items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(f"top\n{text}end\n" if name in pages else text)
@@ -116,12 +117,13 @@ def test_every_page_is_filled_and_the_rest_is_kept(tree):
         assert all(part(texts[page], name) for name in names)
     assert part(texts["docs/performance.md"], "ratios") == r"| \1 ratio |"
     assert "| Figure 1 | 1 | 1.0 | 1.5 |" in part(texts["README.md"], "costs")
+    assert "| 8 GPU, 2 CPU | 9 |" in part(texts["docs/cluster.md"], "wall")
     assert "`profile` | laptop | smoke | paper" in part(texts["docs/profiles.md"], "profiles")
     readme.main()
     assert {page: Path(page).read_text() for page in tree} == texts
 
 
-@pytest.mark.parametrize("name", ["reports/claims.json", "reports/runs.json", "docs/dag.md"])
+@pytest.mark.parametrize("name", ["reports/claims.json", "reports/runs.json", "reports/costs.json", "docs/dag.md"])
 def test_a_missing_file_is_told_in_one_line_and_nothing_is_written(tree, name):
     Path(name).unlink()
     with pytest.raises(SystemExit, match=f"^{name} is missing"):
@@ -149,7 +151,7 @@ def committed(name: str) -> str:
 
 
 def test_the_committed_pages_are_those_of_the_committed_results(tree):
-    for name in (*SOURCES, *tree, "reports/claims.json", "reports/runs.json", "benchmarks/results.md"):
+    for name in (*SOURCES, *tree, *(f"reports/{n}.json" for n in ("claims", "runs", "costs")), "benchmarks/results.md"):
         Path(name).write_text(committed(name))
     readme.main()
     for page in tree:

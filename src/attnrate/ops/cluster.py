@@ -213,10 +213,10 @@ def main(argv: list[str] | None = None) -> None:
                 upstream,
                 wanted,
                 likely(list(upstream), p.profile),
-                ("--allow-missing",) if args.allow_missing else (),
-                args.patience,
-                1 if p.launch.endswith("python") else None,
-                args.live,
+                options=("--allow-missing",) if args.allow_missing else (),
+                patience=args.patience,
+                devices=1 if p.launch.endswith("python") else None,
+                live=args.live,
             )
             run.go()
     except UserError as e:

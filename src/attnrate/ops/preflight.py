@@ -146,13 +146,14 @@ def practise(root: Path, paper: dict, cpu: bool) -> None:
         content = two_steps(root, paper, cpu)
         if paper["translation"]["data"]["corpus"] == "wmt14":
             folder = paper["translation"]["data"]["folder"]
-            own = heads(to / "heads", folder and Path(folder))
+            own = heads(files.SCRATCH / "preflight", folder and Path(folder))
             content["translation"]["data"] |= {"corpus": "files", "folder": None} | own
         check(Params, content, "the two steps of preflight")
         rehearse.copy(root, to)
         (to / "params.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         (to / files.SCRATCH).mkdir()
-        (to / files.SCRATCH / "downloads").symlink_to((root / files.SCRATCH / "downloads").resolve())
+        (root / cifar10.CACHE).mkdir(parents=True, exist_ok=True)
+        (to / cifar10.CACHE).symlink_to((root / cifar10.CACHE).resolve())
         _, wanted = stages.plan(to, [], "paper")
         command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted)]
         if subprocess.run(command, cwd=to, env=os.environ | {"HF_HUB_OFFLINE": "1"}).returncode:
