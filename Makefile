@@ -62,6 +62,7 @@ wheel: ## the wheel, alone in a new environment, measures a torchvision model wi
 	@.scratch/wheel/env/bin/pip install --quiet --disable-pip-version-check --constraint .scratch/wheel/versions.txt \
 	  .scratch/wheel/attnrate-*.whl torchvision
 	@cd .scratch/wheel && env/bin/attnrate spectrum vit_b_16 --random 4 --out spectrum
+	@cd .scratch/wheel && env/bin/attnrate heads vit_b_16 --random 4 --sizes 8 32 --out heads
 
 lint: env
 	@ruff check . && ruff format --check .
