@@ -317,7 +317,7 @@ def test_a_page_without_the_file_of_its_settings_is_noticed(tree):
             '*(f"linear_train/{part}"',
             {
                 "vit_table": {
-                    "reports/results/linear_train/scores.csv is neither dep nor out",
+                    "reports/results/linear_train is neither dep nor out",
                     "reports/results/vit_beside is a dep but not read",
                 }
             },
