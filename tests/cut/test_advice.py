@@ -137,7 +137,7 @@ def test_the_tail_sum_is_that_of_the_mean_spectrum():
     values = spectra[spectra.layer == 2].pivot(index="head", columns="k", values="mean").to_numpy()
     share = (values[:, 4:] ** 2).sum(1) / (values**2).sum(1)
     row = found.tails.query("layers == '2' and mh == 4")
-    assert row.tail.item() == pytest.approx(np.mean(share), rel=1e-4)
+    assert row["tail"].item() == pytest.approx(np.mean(share), rel=1e-4)
 
 
 def test_curves_for_a_stage_have_all_layers_only():

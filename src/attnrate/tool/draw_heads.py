@@ -27,7 +27,7 @@ def _curves(ax: plt.Axes, found: Advice, column: str) -> None:
 def _errors(ax: plt.Axes, found: Advice) -> None:
     _curves(ax, found, "scores")
     tails = found.tails[(found.tails.layers == "all") & (found.tails.mh < max(found.sizes))]
-    ax.plot(tails.mh, np.sqrt(tails.tail), ":", color="0.4", label="root of the tail sum")
+    ax.plot(tails.mh, np.sqrt(tails["tail"]), ":", color="0.4", label="root of the tail sum")
     ax.set_ylim(bottom=0)
     ax.set_title("(a) scores, relative error")
     ax.legend()

@@ -13,8 +13,11 @@ import torch
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.cut import export, losses
+from attnrate.cut import losses
 from attnrate.cut.advice import BEST, Advice, advise
+from attnrate.cut.export import restore
+from attnrate.cut.export import save as save_weights
+from attnrate.cut.export import smaller as cut_weights
 from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown, short
 from attnrate.tool import draw_heads, results
@@ -84,12 +87,15 @@ def heads(
         kind=kind,
         progress=True,
     )
+    smaller = cut_weights(loaded.model, found) if export else None
     first = next(batches(loaded, read, batch))[0]
-    results.write(out, lambda draft: _fill(draft, model, loaded, read.about, found, first if export else None))
+    results.write(out, lambda draft: _fill(draft, model, loaded, read.about, found, smaller, first))
     return found
 
 
-def _fill(draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, first: dict | None) -> None:
+def _fill(
+    draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, smaller: tuple | None, first: dict
+) -> None:
     record = {
         "model": model,
         "weights": {"source": loaded.weights, "sha256": digest(loaded.model)},
@@ -106,8 +112,8 @@ def _fill(draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, f
         "versions": results.versions(),
     }
     draft.mkdir()
-    if first is not None:
-        record["export"] = _export(draft / CUT, loaded, found, first)
+    if smaller is not None:
+        record["export"] = _export(draft / CUT, loaded, found, smaller, first)
     files.write_csv(draft / "errors.csv", found.errors)
     files.write_csv(draft / "tails.csv", found.tails)
     files.write_json(draft / "advice.json", record)
@@ -116,18 +122,17 @@ def _fill(draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, f
 
 
 @torch.no_grad()
-def _export(path: Path, loaded: Loaded, found: Advice, first: dict) -> dict:
+def _export(path: Path, loaded: Loaded, found: Advice, smaller: tuple, first: dict) -> dict:
     """Write the checkpoint, load it into a copy of the model, and compare with the cut that was measured."""
-    state, kept = export.smaller(loaded.model, found)
-    export.save(path, state, kept)
-    again = losses.outputs(export.restore(copy.deepcopy(loaded.model), path)(**first)).float()
+    save_weights(path, *smaller)
+    again = losses.outputs(restore(copy.deepcopy(loaded.model), path)(**first)).float()
     wanted = found.study.outputs(first, found.advised()).float()
     full = sum(t.numel() * t.element_size() for t in loaded.model.state_dict().values())
     return {
         "file": CUT,
         "bytes": path.stat().st_size,
         "bytes_of_full": full,
-        "tensors": sorted(kept),
+        "tensors": sorted(smaller[1]),
         "difference": float((again - wanted).norm() / wanted.norm()),
     }
 
@@ -182,7 +187,7 @@ def summary(found: Advice, record: dict) -> str:
         "attention outputs": table.outputs.map(short),
         "loss": table.loss.map(short),
         "change [95 %]": [f"{change:.3g} [{low:.3g}, {high:.3g}]" for change, low, high in ends],
-        "tail sum": table.tail.map(short),
+        "tail sum": table["tail"].map(short),
     }
     if found.scan.kind == "classes":
         columns["accuracy"] = table.accuracy.map(short)

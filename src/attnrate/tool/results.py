@@ -25,10 +25,12 @@ def free(out: Path, ours: Set[str]) -> Path:
 def write(out: Path, fill: Callable[[Path], None]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with chdir(out.parent):  # drafts stand beside the folder, on the same disk
-        with files.atomic(out.name) as draft:
-            fill(draft)
-        with suppress(OSError):  # others may be at work in it
-            os.rmdir(files.SCRATCH)
+        try:
+            with files.atomic(out.name) as draft:
+                fill(draft)
+        finally:
+            with suppress(OSError):  # others may be at work in it
+                os.rmdir(files.SCRATCH)
 
 
 def versions() -> dict[str, str]:
