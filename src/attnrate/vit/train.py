@@ -19,7 +19,7 @@ from attnrate.large import loop as large
 from attnrate.large.loop import Recipe
 from attnrate.vit.view import View, load
 
-CROP = v2.RandomResizedCrop(32, scale=(0.05, 1.0))  # of the code that the authors started from
+CROP = v2.RandomResizedCrop(32, scale=(0.05, 1.0), antialias=True)  # of the code that the authors started from
 
 
 class Images:

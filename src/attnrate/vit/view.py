@@ -1,7 +1,6 @@
 """CIFAR10 images, and how a ViT sees them."""
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,6 @@ from attnrate.vit.permute import permute_patches
 # Mean and standard deviation of the pixels of each channel; those of timm's weights are what they were trained with.
 CIFAR10 = ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
 TIMM = ((0.5,) * 3, (0.5,) * 3)
-
-
-@cache
-def pixels(start: str, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation, sent to a device once: a GPU would wait for them at every step."""
-    return tuple(torch.tensor(values, device=device) for values in (CIFAR10 if start == "scratch" else TIMM))
 
 
 def cut(images: Tensor, boxes: Tensor, size: int) -> Tensor:
@@ -47,7 +40,7 @@ class View:
     p: Tensor | None = None
 
     def __call__(self, images: Tensor, boxes: Tensor | None = None) -> Tensor:  # uint8 (B, 32, 32, 3) → (B, 3, S, S)
-        mean, std = pixels(self.start, images.device)
+        mean, std = (images.new_tensor(v, dtype=torch.float32) for v in (CIFAR10 if self.start == "scratch" else TIMM))
         x = images.float().div(255).sub(mean).div(std).movedim(-1, 1)
         if boxes is not None:
             x = cut(x, boxes, self.size)
