@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 from attnrate.core import params
 from attnrate.ops import cluster, runner
 from tests import pipeline
-from tests.conftest import Workspace
+from tests.conftest import ROOT, Workspace
 from tests.robustness.undisturbed import smoke
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
@@ -184,6 +184,12 @@ def test_what_meta_says_asks_for_a_gpu_in_the_paper_profile_alone(workspace, mon
     assert cluster.plan(workspace.path, [], "laptop") == (upstream, set())
     run = cluster.Run(None, workspace.path, upstream, gpu, dict.fromkeys(upstream, 1.0))
     assert (run.need("vit_main@all"), run.need("vit_table")) == ("GPU", "CPU")
+
+
+def test_what_reads_the_device_wants_a_gpu():
+    """A worker for stages without one hides every GPU from them."""
+    stages = pipeline.stages(ROOT)
+    assert {s.name for s in stages if "device" in s.params} == {s.name for s in stages if s.meta.get("gpu")}
 
 
 def test_the_paper_profile_is_refused_where_no_gpu_is(workspace, monkeypatch, nvidia):

@@ -104,7 +104,8 @@ def test_accumulation_saves_memory_and_no_time(few):
     assert few.translation.train.accumulate > 1
     assert parts["translation_main"].total == one["translation_main"].total
     assert parts["translation_main"].memory < one["translation_main"].memory
-    assert set(parts) == {s.name.partition("@")[0] for s in pipeline.stages(ROOT) if s.meta.get("gpu")}
+    wanted = {s.name.partition("@")[0] for s in pipeline.stages(ROOT) if s.meta.get("gpu")}
+    assert set(parts) == wanted - {"vit_cut"}  # a minute, and nothing in it grows
     sweep, seeds = parts["vit_sweep"], len(few.vit.sweep.seeds)
     small, large = (estimate.vit_cost(few.vit.model, *case) for case in (("width", 2), ("qk", 1)))
     assert sweep.weights == pytest.approx(seeds * (small.weights + large.weights))

@@ -204,6 +204,9 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
     def growth(work: Callable[[Params], float]) -> float:
         return work(paper) / work(laptop)
 
+    def filters(p: Params) -> int:
+        return p.beyond.filters.train.steps * p.beyond.filters.train.batch
+
     exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.rnn.seeds))
     sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names))
     factors = {
@@ -213,6 +216,10 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
         "linear_train": growth(lambda p: p.linear.train.steps * p.linear.train.batch * cells(p)),
         "linear_mixing": growth(mixing),
         "examples_train": growth(examples),
+        "beyond_depth": growth(lambda p: p.beyond.depth.steps * p.beyond.depth.batch * len(p.beyond.depth.seeds)),
+        "beyond_filters": growth(filters),
+        "beyond_heads": growth(lambda p: p.beyond.heads.steps * p.beyond.heads.batch * len(p.beyond.heads.draws)),
+        "beyond_causal": growth(lambda p: p.beyond.causal.train.steps * len(p.beyond.causal.seeds)),
     }
     if paper.translation.data.corpus == "wmt14":
         yield from WMT14.items()
