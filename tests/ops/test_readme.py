@@ -28,6 +28,7 @@ FINDING = {
     "why": "So.",
     "unit": "",
     "paper": "",
+    "ours": False,
 }
 FINDING |= {"needs": "", "converged": "not run", "exact": False, "parts": [PART | {"outcome": "fails"}]}
 CLAIMS = [{"id": i, **FINDING, **{k: c[k] for k in ("ref", "claim", "command")}} for i, c in read_criteria().items()]
@@ -64,7 +65,7 @@ def test_a_row_has_our_numbers_the_papers_and_then_its_verdicts():
     _, _, ours, paper, counted, command, _ = re.split(r" ?(?<!\\)\| ?", line)
     assert ours.startswith(r"m_h ≥ r: \|x\| = 1.5 (partly)<br>") and paper == readme.ROWS[0].paper
     assert counted == "1 reproduced, 8 partly" and command == "`dvc repro fig1`"
-    assert f"{len(CLAIMS)} claims, laptop profile" in text
+    assert f"Laptop profile. {len(CLAIMS)} claims of the paper: " in text
 
 
 def test_the_ledger_has_every_claim_with_numbers_then_verdict_needs_and_command():
