@@ -166,9 +166,9 @@ def rank(trained, untrained):
         ("vit-low-rank", rank(30.0, 20.0), NOT),
         ("vit-low-rank", rank(12.0, 8.0), PARTLY),  # low, and as low before training
         ("vit-low-rank", rank(20.0, 30.0), PARTLY),
-        ("vit-concentration-pretrained", heads(spread=0.4), NOT),
-        ("vit-low-rank-pretrained", heads(energy99=45.0), NOT),
-        ("vit-low-rank-pretrained", heads("untrained", energy99=5.0), PARTLY),
+        ("pretrained-spread", heads(spread=0.4), NOT),
+        ("pretrained-rank", heads(energy99=45.0), NOT),
+        ("pretrained-rank", heads("untrained", energy99=5.0), PARTLY),
         ("vit-error-falls", loss(reading="qk", variant="original"), NOT),
         ("vit-error-falls", loss(reading="width"), REPRODUCED),
         ("vit-error-falls", loss(variant="beside"), REPRODUCED),
@@ -219,9 +219,9 @@ def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
     ("name", "change", "needs"),
     [
         ("vit-convergence", only(VALUES, "mh < 4"), "three head sizes"),
-        ("vit-low-rank-pretrained", entries(SOURCE, name="toy"), "pretrained weights"),
+        ("pretrained-rank", entries(SOURCE, name="toy"), "pretrained weights"),
         (
-            "vit-concentration-pretrained",
+            "pretrained-spread",
             entries(SOURCE, floor=0.1),
             "vit.pretrained.floor = 0.01",
         ),

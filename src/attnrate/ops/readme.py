@@ -39,7 +39,7 @@ ROWS = (
     Row(
         "Figure 2",
         {"singular values over images": "vit-concentration"},
-        ("sampled-decay", "vit-low-rank", "vit-concentration-pretrained", "vit-low-rank-pretrained"),
+        ("sampled-decay", "vit-low-rank", "pretrained-spread", "pretrained-rank"),
         "they concentrate",
         "fig_vit",
     ),

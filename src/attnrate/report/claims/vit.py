@@ -185,10 +185,10 @@ def permuted_patches(results: Path, rule: Criterion) -> Finding:
 
 EVALUATORS = {
     "vit-concentration": concentration,
-    "vit-concentration-pretrained": concentration_pretrained,
+    "pretrained-spread": concentration_pretrained,
     "vit-convergence": convergence,
     "vit-low-rank": low_rank,
-    "vit-low-rank-pretrained": low_rank_pretrained,
+    "pretrained-rank": low_rank_pretrained,
     "vit-error-falls": falls,
     "vit-width": falls_with_width,
     "vit-exponent": exponent,
