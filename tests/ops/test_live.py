@@ -87,6 +87,5 @@ def test_a_tracker_that_fails_is_told_once_and_left(tmp_path):
     done = subprocess.run(
         command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT / "stages")}, capture_output=True, text=True
     )
-    assert done.returncode == 0 and done.stderr.splitlines() == [
-        "stage: no live report (KeyError: 'nonsense'); the training goes on"
-    ]
+    said = [line for line in done.stderr.splitlines() if "GB peak" not in line]
+    assert done.returncode == 0 and said == ["stage: no live report (KeyError: 'nonsense'); the training goes on"]

@@ -55,7 +55,7 @@ def refusal(content: dict) -> str:
         ("rates.recipes.trained.hats", float("inf"), "finite"),
         ("rates.recipes.trained.muon", 0, "greater than 0"),
         ("examples.tasks.mass.muon", 2, "less than or equal to 1"),
-        ("vit.main.recipe", "sgd", "'adamw' or 'muon'"),
+        ("vit.main.recipe", "sgd", "'adamw', 'muon' or 'authors'"),
         ("vit.recipes.muon.optimiser", "adam", "'adamw', 'muon' or 'sgd'"),
         ("translation.train.optimiser", "sgd", "'adamw' or 'muon'"),
         ("rates.recipes.paper.lr", 2, "less than or equal to 1"),

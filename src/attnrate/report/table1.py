@@ -6,6 +6,7 @@ from attnrate.report import table_translation
 
 PAPER = {"original": 0.98, "permuted": 0.96}
 NAMES = {"cifar10": "CIFAR10", "toy": "toy images, not CIFAR10"}
+PRETRAINED = {"dinov2-saliency": "DINOv2 ViT-S/14, fine-tuned for saliency", "toy": "random weights"}
 ROWS = {
     "original": "original",
     "continued": "original, trained on as long as altered",
