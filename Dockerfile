@@ -2,7 +2,7 @@
 # docker build -t attnrate --build-arg TORCH_INDEX=ADDRESS .    PyTorch from another index, such as its small CPU wheels
 # docker build -t attnrate-pipeline --target pipeline .         the whole pipeline: docker run attnrate-pipeline make repro
 # docker run --gpus all -v "$PWD:/data" attnrate spectrum MODEL --images /data/images --out /data/spectra
-# No image was built here, without a Docker daemon and a GPU; the pip and make lines were run outside of one.
+# No image was built here, where there is neither a Docker daemon nor a GPU.
 FROM python:3.12-slim AS base
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility

@@ -3,7 +3,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 READY := .venv/.ready
 
 KILLS ?= 50
-.PHONY: repro test fresh env timings readme lock lint rehearse bench torture twice verify cluster wheel
+.PHONY: repro test fresh env timings readme lock lint rehearse preflight bench torture twice verify cluster wheel
 repro: env
 	@dvc repro
 	@python -m attnrate.ops.costs
@@ -31,6 +31,9 @@ timings: env ## reports/runs.json and reports/costs.md from the log of the last 
 readme: env ## tables of README.md and docs/ from the committed results
 	@python -m attnrate.ops.readme
 
+preflight: env ## GPU, disk, downloads and two steps with the real data, before the paper profile
+	@python -m attnrate.ops.preflight paper
+
 rehearse: env ## the paper profile for two steps, at true sizes, on this machine
 	@python -m attnrate.ops.rehearse
 
@@ -49,6 +52,7 @@ verify: env ## results of a rebuild against the committed ones, within stated to
 cluster: env ## out-of-date stages over the workers of this machine
 	@python -m attnrate.ops.cluster
 
+wheel: export PYTHONPATH :=
 wheel: ## the wheel, alone in a new environment, measures a torchvision model with random weights
 	@rm -rf .scratch/wheel build && mkdir -p .scratch/wheel
 	@python3 -m venv .scratch/wheel/env
@@ -58,6 +62,7 @@ wheel: ## the wheel, alone in a new environment, measures a torchvision model wi
 	@.scratch/wheel/env/bin/pip install --quiet --disable-pip-version-check --constraint .scratch/wheel/versions.txt \
 	  .scratch/wheel/attnrate-*.whl torchvision
 	@cd .scratch/wheel && env/bin/attnrate spectrum vit_b_16 --random 4 --out spectrum
+	@cd .scratch/wheel && env/bin/attnrate heads vit_b_16 --random 4 --sizes 8 32 --out heads
 
 lint: env
 	@ruff check . && ruff format --check .

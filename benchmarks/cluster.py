@@ -29,7 +29,8 @@ def train(threads: int) -> None:
     p, rng = PARAMS.vit, np.random.default_rng(0)
     size, batch = p.model.image_size, p.train.batch
     x = rng.integers(0, 256, (STEPS * batch, size, size, 3), dtype=np.uint8)
-    images, loss = vit.Images(x, rng.integers(0, 10, len(x)), batch), vit.loss(View(size), p.train.smoothing)
+    images = vit.Images(x, rng.integers(0, 10, len(x)), batch, "mirror")
+    loss = vit.loss(View(size), p.train.smoothing)
 
     def run(steps: int) -> float:
         recipe = p.recipes[p.sweep.recipe] | {"max_steps": steps}

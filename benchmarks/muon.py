@@ -69,13 +69,13 @@ def classifier(arrays: dict[str, np.ndarray], recipe: Group, epochs: float, coun
         warmup=int(p.train.warmup * steps),
         clip=p.train.clip,
         checkpoint=10**9,
-        **recipe,
+        **{k: v for k, v in recipe.items() if k != "augment"},
     )
     model, view = vit.make("qk", p.main.mh, SEED, **p.model), View(p.model.image_size)
     with TemporaryDirectory() as folder, as_stage():
         start = time.perf_counter()
         checkpoint, how = Path(folder) / "last", {"seed": SEED, "accelerator": accelerator}
-        large.train(model, Images(x, y, batch), loss(view, 0.0), plan, checkpoint=checkpoint, **how)
+        large.train(model, Images(x, y, batch, recipe["augment"]), loss(view, 0.0), plan, checkpoint=checkpoint, **how)
         seconds = time.perf_counter() - start
     return seconds, evaluate(model, view, x[:5000], y[:5000], accelerator)[0]
 

@@ -13,10 +13,10 @@ NAMES = ("exp/original", "exp/exchange", "exp/roll")
 
 def main(p, to):
     stage.set_threads(p.threads)
-    own, linear = p.beyond.causal, p.linear
+    own, recipe, test = p.beyond.causal, p.linear.recipes.centred, p.linear.eval
     cells = targets.replicates(targets.load(stage.data("targets") / "linear.npz"), NAMES, own.seeds)
-    masked = Group(linear.model | {"causal": True})
-    errors, _, _ = run_transformer(cells, own.mh, "causal", linear.recipes.centred, masked, own.train, linear.eval)
+    masked = Group(p.linear.model | {"causal": True})
+    errors, _, _ = run_transformer(cells, own.mh, "causal", recipe, masked, own.train, test)
     files.write_csv(to.results / "errors.csv", errors.assign(floor=[causal.floor(t.matrix) for t, _ in cells]))
 
 

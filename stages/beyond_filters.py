@@ -12,18 +12,17 @@ from attnrate.linear.train import fresh_mse, result_row, run_transformer, train_
 
 def main(p, to):
     stage.set_threads(p.threads)
-    own, linear = p.beyond.filters, p.linear
-    spanning = filters.spanning(own.shares, linear.target.tau, own.filter_seed)
+    own, recipe, model, test = p.beyond.filters, p.linear.recipes.centred, p.linear.model, p.linear.eval
+    spanning = filters.spanning(own.shares, p.linear.target.tau, own.filter_seed)
     cells = [(t, own.seed + t.draw) for t in spanning]
     parts = [
-        run_transformer(cells, own.mh, name, linear.recipes.centred, linear.model, own.train, linear.eval)[0]
-        for name in ("mixing", "learned-filter")
+        run_transformer(cells, own.mh, name, recipe, model, own.train, test)[0] for name in ("mixing", "learned-filter")
     ]
     _, mse, _ = train_rnn(*zip(*cells, strict=True), recipe="population", bias=True, batch=own.train.batch, **own.rnn)
     rows = [result_row(t, "rnn-bias", "population", s, e) for (t, s), e in zip(cells, mse, strict=True)]
     for t in spanning:
-        network = handset.build(filters.kernel(t), **linear.model)
-        rows.append(result_row(t, "hand-set", "constructive", 0, fresh_mse(network, [t], **linear.eval)[0]))
+        network = handset.build(filters.kernel(t), **model)
+        rows.append(result_row(t, "hand-set", "constructive", 0, fresh_mse(network, [t], **test)[0]))
     errors = pd.concat([*parts, pd.DataFrame(rows)])
     share = {t.draw: filters.negative_mass(filters.kernel(t)) for t in spanning}
     files.write_csv(to.results / "errors.csv", errors.assign(nu=errors.draw.map(share)))

@@ -7,6 +7,7 @@ import atexit
 import ctypes
 import gc
 import importlib.util
+import logging
 import os
 import signal
 import sys
@@ -78,6 +79,22 @@ def ended():
         runlog.append(STAGE, time.perf_counter() - START)
 
 
+class Live(logging.Handler):
+    """What a large training tells of its steps goes to a tracker; one that fails is told, and left."""
+
+    follower = None
+
+    def emit(self, record):
+        try:
+            from attnrate.ops import live
+
+            self.follower = self.follower or live.Follower(STAGE)
+            self.follower.follow(record.getMessage(), record.step, record.steps, record.news)
+        except Exception as e:  # whatever a tracker, its network or its package have to say
+            print(f"{STAGE}: no live report ({type(e).__name__}: {e}); the training goes on", file=sys.stderr)
+            logging.getLogger("attnrate.live").setLevel(logging.WARNING)
+
+
 # Machine tricks, each measured apart on 2 cores: garbage is looked for rarely (imports 0.8 s faster), and freed memory
 # is kept, where giving it back costs page faults at every step (a step of Tables 2 and 3 takes 36 ms instead of 39).
 gc.set_threshold(1_000_000)
@@ -89,5 +106,8 @@ if sys.platform == "linux":
 for number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) is not signal.SIG_IGN:  # as it is in a shell's background
         signal.signal(number, stop)
+logging.getLogger("attnrate.live").addHandler(Live())
+logging.getLogger("attnrate.live").setLevel(logging.INFO)
+logging.getLogger("attnrate.live").propagate = False
 sys.excepthook = failed
 atexit.register(ended)

@@ -17,6 +17,10 @@ def main(p, to):
         *(f"vit_permuted/{part}" for part in main.parts),
     ]
     runs = pd.concat(pd.read_csv(stage.results(folder) / "scores.csv") for folder in folders)
+    cropped = (p.vit.recipes[p.vit.sweep.recipe].augment == "crop") & (runs.variant == vit.SWEEP)
+    runs = runs.assign(
+        error=runs.running_loss.where(cropped, runs.train_loss)
+    )  # of Figure 3(b), as the authors have it
     full = p.vit.model.width // p.vit.model.heads
     same = runs[(runs.variant == vit.SWEEP) & (runs.reading == "qk") & (runs.mh == full)]
     others = {name.split("-")[0] for name in models} - {"qk"}  # at this size every reading is one model

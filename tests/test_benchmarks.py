@@ -45,7 +45,7 @@ def test_a_run_replaces_its_own_results_only(tmp_path):
 
 def test_a_full_run_is_split_into_branches_and_the_rest(tmp_path):
     log = tmp_path / "log"
-    seconds = {"vit_sweep@qk-1": 120.0, "translation_main": 60.0, "translation_bleu": 30.0, "linear_rnn": 60.0}
+    seconds = {"vit_sweep@qk-1": 120.0, "translation_main@all": 60.0, "translation_bleu": 30.0, "linear_rnn": 60.0}
     log.write_text("".join(json.dumps({"stage": s, "seconds": t, "peak_gb": 1}) + "\n" for s, t in seconds.items()))
     assert overhead(log, 300.0) == pytest.approx(10.0)
     minutes = {row.name.removeprefix("full laptop run: "): row.value for row in branches(log)}

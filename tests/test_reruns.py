@@ -94,8 +94,8 @@ def test_an_edit_of_a_file(workspace, stale, edits, expected):
         ("vit.grid.models", [*MODELS, "qk-3"], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
         # Each recipe belongs to the trainings that follow it.
         ("vit.recipes.adamw.lr", 0.003, SWEEP),
-        ("vit.recipes.muon.lr", 0.003, {"vit_beside", "vit_main", "vit_permuted"}),
-        ("vit.beside.seeds", [0], {"vit_beside", "vit_table", "fig_vit"}),
+        ("vit.recipes.muon.lr", 0.003, {"vit_beside@all", "vit_main@all", "vit_permuted@all"}),
+        ("vit.beside.seeds", [0], {"vit_beside@all", "vit_table", "fig_vit"}),
         # Mixed targets have a head size of their own.
         ("linear.mixing.mh", 8, MIXING | {"linear_rnn"}),
     ],
@@ -108,5 +108,5 @@ def test_an_edit_of_a_parameter(workspace, stale, key, value, expected):
 def test_an_edit_of_the_large_loop_concerns_the_trainings_on_it(workspace, stale):
     workspace.edit("src/attnrate/large/loop.py", "history: int = 50", "history: int = 51")
     expected = {name for name, s in STAGES.items() if "src/attnrate/large" in s.deps}
-    assert {"vit_main", "translation_main"} <= expected and "vit_spectra" not in expected
+    assert {"vit_main@all", "translation_main@all"} <= expected and "vit_spectra" not in expected
     check(workspace, stale, expected)

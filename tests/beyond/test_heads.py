@@ -18,7 +18,7 @@ def test_one_coupling_on_the_diagonal_is_equation_8():
     assert found[0].numpy() == pytest.approx(of_rank(2.0, 2, x).y, abs=1e-5)
 
 
-@pytest.mark.parametrize(("structure", "singular"), [("1 x 4", [1, 1 / 2, 1 / 3, 1 / 4]), ("2 x 2", [1, 1 / 2])])
+@pytest.mark.parametrize(("structure", "singular"), [("1x4", [1, 1 / 2, 1 / 3, 1 / 4]), ("2x2", [1, 1 / 2])])
 def test_couplings_have_the_singular_values_asked_for_and_differ(structure, singular):
     target = heads.make(structure, 3, OWN)
     for coupling in target.matrix:
@@ -27,7 +27,7 @@ def test_couplings_have_the_singular_values_asked_for_and_differ(structure, sing
     assert len(target.matrix) == 1 or not np.allclose(*target.matrix)
 
 
-@pytest.mark.parametrize(("structure", "h"), [("1 x 2", 1), ("1 x 2", 2), ("2 x 2", 2), ("1 x 4", 1)])
+@pytest.mark.parametrize(("structure", "h"), [("1x2", 1), ("1x2", 2), ("2x2", 2), ("1x4", 1)])
 def test_where_they_fit_the_start_is_exact(structure, h):
     """Heads with one coupling each, or several with the same."""
     target, size = heads.make(structure, 0, OWN), OWN.budget // h
@@ -39,7 +39,7 @@ def test_where_they_fit_the_start_is_exact(structure, h):
 
 
 def test_optimised_and_trained_heads_have_a_row_for_each_target():
-    targets = [heads.make(name, draw, OWN) for name in ("1 x 4", "2 x 2") for draw in (0, 1)]
+    targets = [heads.make(name, draw, OWN) for name in ("1x4", "2x2") for draw in (0, 1)]
     free = heads.free(targets, 1, OWN)
     assert [row["exact"] for row in free] == [True, True, False, False]
     assert [row["mse"] > 0 for row in free] == [False, False, True, True]

@@ -17,6 +17,8 @@ from attnrate.large import loop as large
 class Points:
     """256 points in 8 dimensions with noise added to each batch."""
 
+    unit, size = "points", staticmethod(len)
+
     def __init__(self, pause):
         g = torch.Generator().manual_seed(0)
         self.x, self.pause = torch.randn(256, 8, generator=g), pause
@@ -25,10 +27,9 @@ class Points:
     def order(self, rng):
         return list(rng.permutation(256).reshape(-1, 16))
 
-    def batch(self, index, generator):
+    def batch(self, index, draws):
         time.sleep(self.pause)
-        noise = 0.1 * torch.randn(len(index), 8, generator=generator)
-        return {"x": self.x[index] + noise, "y": self.y[index]}
+        return {"x": self.x[index] + 0.1 * draws[:, None], "y": self.y[index]}
 
 
 def main():

@@ -61,10 +61,12 @@ def test_killed_runs_end_in_the_same_bytes(tmp_path, optimiser, kills):
 
 
 class Line:
+    unit, size = "points", staticmethod(len)
+
     def order(self, rng):
         return list(rng.permutation(32).reshape(-1, 8))
 
-    def batch(self, index, generator):
+    def batch(self, index, draws):
         x = torch.tensor(index, dtype=torch.float32)[:, None] / 32
         return {"x": x, "y": torch.tensor(index > 15).long()}
 
@@ -120,7 +122,8 @@ def test_a_checkpoint_brings_back_model_optimiser_and_state(tmp_path, optimiser)
     (one, first), (two, second) = fresh(0), fresh(1)
     for seed in range(3):
         move(one, first, seed)
-    checkpoint.save(tmp_path / "c.safetensors", one, first, {"step": 3})
+    random = checkpoint.random_states(large.make_accelerator())
+    checkpoint.save(tmp_path / "c.safetensors", one, first, random, {"step": 3})
     assert checkpoint.restore(tmp_path / "c.safetensors", two, second) == {"step": 3}
     for seed in range(3, 5):
         move(one, first, seed), move(two, second, seed)
@@ -131,8 +134,8 @@ def test_loss_that_is_not_finite_names_step_rate_and_checkpoint(tmp_path):
     fit(tmp_path, steps=40, checkpoint=20)
 
     class Broken(Line):
-        def batch(self, index, generator):
-            return {k: v * float("nan") if k == "x" else v for k, v in super().batch(index, generator).items()}
+        def batch(self, index, draws):
+            return {k: v * float("nan") if k == "x" else v for k, v in super().batch(index, draws).items()}
 
     with pytest.raises(UserError, match=r"step 41 of 80 \(learning rate 0\.\d+; the last good checkpoint, .* step 40"):
         fit(tmp_path, data=Broken(), steps=80, checkpoint=20)

@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 from attnrate.core import params
 from attnrate.ops import cluster, runner
 from tests import pipeline
-from tests.conftest import Workspace
+from tests.conftest import ROOT, Workspace
 from tests.robustness.undisturbed import smoke
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
@@ -183,14 +183,21 @@ def test_what_meta_says_asks_for_a_gpu_in_the_paper_profile_alone(workspace, mon
     assert {"vit_sweep@qk-1", "translation_bleu"} <= gpu and not {"rates_train@paper", "vit_table"} & gpu
     assert cluster.plan(workspace.path, [], "laptop") == (upstream, set())
     run = cluster.Run(None, workspace.path, upstream, gpu, dict.fromkeys(upstream, 1.0))
-    assert (run.need("vit_main"), run.need("vit_table")) == ("GPU", "CPU")
+    assert (run.need("vit_main@all"), run.need("vit_table")) == ("GPU", "CPU")
+
+
+def test_what_reads_the_device_wants_a_gpu():
+    """A worker for stages without one hides every GPU from them."""
+    stages = pipeline.stages(ROOT)
+    assert {s.name for s in stages if "device" in s.params} == {s.name for s in stages if s.meta.get("gpu")}
 
 
 def test_the_paper_profile_is_refused_where_no_gpu_is(workspace, monkeypatch, nvidia):
     nvidia(driver="535.1", seen=0)
     monkeypatch.chdir(workspace.path)
     monkeypatch.setattr(cluster, "plan", lambda *_: ({"vit_main": set()}, {"vit_main"}))
-    monkeypatch.setattr(cluster.params, "read", lambda _: params.Group(profile="paper", threads=2, launch="python"))
+    content = params.Group(profile="paper", threads=2, launch="python", device="cuda")
+    monkeypatch.setattr(cluster.params, "read", lambda _: content)
     with pytest.raises(SystemExit, match=r"^cluster: the paper profile needs a GPU: driver 535.1 of 8 x NVIDIA"):
         cluster.main([])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnrate.ops import costs, estimate, runlog
+from attnrate.ops import costs, runlog
 from tests import pipeline
 from tests.conftest import ROOT
 from tests.ops.test_runlog import ON
@@ -22,10 +22,14 @@ def cells(line: str) -> list[str]:
     return [cell.strip(" *") for cell in line.strip("|").split("|")]
 
 
+def total(runs: dict) -> float:
+    return sum(run["seconds"] for run in runs.values())
+
+
 @pytest.fixture
 def tree(in_scratch, monkeypatch):
     """A pipeline that has run; an estimate that costs nothing."""
-    monkeypatch.setattr(estimate, "markdown", lambda seconds: f"paper: {sum(seconds.values()):.0f}")
+    monkeypatch.setattr(costs, "estimate_paper", lambda runs: (f"paper: {total(runs):.0f}", {"hours": {"a": 1.0}}))
     monkeypatch.setattr("sys.argv", ["costs"])
     Path("dvc.yaml").write_text(DVC)
     Path("dvc.lock").write_text("stages:\n" + "".join(f"  {name}: {{cmd: x}}\n" for name in SECONDS))
@@ -46,7 +50,8 @@ def test_a_branch_sums_the_stages_whose_meta_names_it(tree):
 def test_nothing_is_estimated_anew_where_nothing_ran(tree, monkeypatch):
     costs.main()
     text = costs.OUT.read_text()
-    monkeypatch.setattr(estimate, "markdown", lambda seconds: "another estimate")
+    assert costs.estimated() == {"hours": {"a": 1.0}}
+    monkeypatch.setattr(costs, "estimate_paper", lambda runs: ("another estimate", {}))
     costs.main()
     assert costs.OUT.read_text() == text
     monkeypatch.setattr("sys.argv", ["costs", "--anew"])
@@ -65,3 +70,19 @@ def test_without_a_run_it_says_so(tree):
 
 def test_every_stage_has_a_branch():
     assert set(costs.branches(ROOT / "dvc.yaml")) == {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}
+
+
+def test_the_plan_of_two_nodes():
+    """Eight trainings of an hour behind one another's start; one worker does all in turn."""
+    upstream = {"check": set(), **{f"run@{i}": {"check"} for i in range(8)}, "page": {f"run@{i}" for i in range(8)}}
+    hours = dict.fromkeys(upstream, 1.0)
+    found = costs.plans(upstream, {name for name in upstream if "@" in name}, hours)
+    assert [plan["hours"] for plan in found] == [10, 10, 3, 3]
+    assert "| 8 GPU, 8 CPU | 3 |" in costs.wall({"plans": found}) and "the longest chain | 3 |" in costs.wall(
+        {"plans": found}
+    )
+
+
+def test_the_committed_estimate_has_every_stage_of_dvc_yaml():
+    hours = json.loads((ROOT / "reports/costs.json").read_text())["hours"]
+    assert {n.partition("@")[0] for n in hours} == {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}

@@ -24,6 +24,17 @@ def test_operations_memory_and_parameters_of_two_linear_maps():
     assert cost.kept == 2 * 5 * (8 + 16)  # the inputs of both maps, two bytes a number
     assert cost.parameters == 8 * 16 + 16 + 16 * 4 + 4
     assert cost.gigabytes(3) == pytest.approx((16 * cost.parameters + 3 * cost.kept) / 1e9)
+    assert cost.weights == 4 * cost.parameters / 1e9
+    assert cost.launches == 2  # a matrix product with its bias each; their transposed weights are views
+
+
+def test_a_step_takes_its_operations_or_its_launches_whichever_is_more():
+    wide = estimate.Cost(flops=estimate.PEAK * 0.5, kept=0, parameters=1, launches=10, utilisation=0.5)
+    assert wide.hours(3600) == pytest.approx(3600 / 3600)  # a second an item
+    narrow = estimate.Cost(flops=1, kept=0, parameters=1, launches=100, utilisation=0.5)
+    step = 3 * 100 * estimate.LAUNCH
+    assert narrow.hours(8, batch=4) == pytest.approx(2 * step / 3600)
+    assert narrow.hours(8, batch=8) == pytest.approx(step / 3600)
 
 
 def test_vit_b16_has_the_known_size():
@@ -77,16 +88,52 @@ def test_hours_of_trainings_grow_with_the_steps_of_each_recipe():
     assert 1 < hours[0] < hours[1] == pytest.approx(2)
 
 
-def test_accumulation_saves_memory_and_no_time():
+@pytest.fixture(scope="module")
+def few():
+    """The paper profile with a short sweep."""
     _, paper = estimate.profiles(ROOT)
-    few = {"grid": {"models": ["qk-1"]}, "beside": {"mh": [1], "seeds": [0]}}  # quick
-    few = {name: getattr(paper.vit, name).model_copy(update=changes) for name, changes in few.items()}
-    paper = paper.model_copy(update={"vit": paper.vit.model_copy(update=few)})
-    train = paper.translation.train.model_copy(update={"accumulate": 1})
-    whole = paper.model_copy(update={"translation": paper.translation.model_copy(update={"train": train})})
-    parts, one = ({name: cost for name, *cost in estimate.on_gpu(p)} for p in (paper, whole))
-    _, hours, memory = parts["translation_main"]
-    _, same, more = one["translation_main"]
-    assert paper.translation.train.accumulate > 1 and hours == same and memory < more
+    parts = {"grid": {"models": ["qk-1", "width-2"]}, "beside": {"mh": [1], "seeds": [0]}}
+    parts = {name: getattr(paper.vit, name).model_copy(update=changes) for name, changes in parts.items()}
+    return paper.model_copy(update={"vit": paper.vit.model_copy(update=parts)})
+
+
+def test_accumulation_saves_memory_and_no_time(few):
+    train = few.translation.train.model_copy(update={"accumulate": 1})
+    whole = few.model_copy(update={"translation": few.translation.model_copy(update={"train": train})})
+    parts, one = ({row.stage: row for row in estimate.on_gpu(p)} for p in (few, whole))
+    assert few.translation.train.accumulate > 1
+    assert parts["translation_main"].total == one["translation_main"].total
+    assert parts["translation_main"].memory < one["translation_main"].memory
     wanted = {s.name.partition("@")[0] for s in pipeline.stages(ROOT) if s.meta.get("gpu")}
-    assert set(parts) == wanted - {"translation_bleu"}  # which translates, and trains nothing
+    assert set(parts) == wanted - {"vit_cut"}  # a minute, and nothing in it grows
+    sweep, seeds = parts["vit_sweep"], len(few.vit.sweep.seeds)
+    small, large = (estimate.vit_cost(few.vit.model, *case) for case in (("width", 2), ("qk", 1)))
+    assert sweep.weights == pytest.approx(seeds * (small.weights + large.weights))
+    assert set(sweep.hours) == {"qk-1", "width-2"} and sweep.hours["width-2"] < sweep.hours["qk-1"]
+    batch = few.vit.train.batch // few.vit.train.accumulate
+    assert (
+        small.flops * batch / (estimate.PEAK * estimate.VIT) < 3 * small.launches * estimate.LAUNCH
+    )  # launches decide
+
+
+def test_disk_counts_weights_twice_and_the_largest_checkpoints():
+    rows = [
+        estimate.Row("vit_sweep", "", {"a": 1.0, "b": 1.0}, 0, 6.0),
+        estimate.Row("vit_main", "", {"": 1.0}, 0, 1.0),
+    ]
+    space = estimate.disk(rows, gpus=2)
+    assert space["weights of the sweep"] == 6 and space["all other weights"] == 1
+    assert space["the same again, in DVC's cache"] == 7 + estimate.SETS
+    assert space["checkpoints of 2 stages, at most"] == 2 * 3 * 3.0
+
+
+def test_every_stage_gets_its_share_of_the_hours():
+    rows = [estimate.Row("a", "", {"x": 1.0, "y": 2.0}, 0), estimate.Row("b", "", {"": 6.0}, 0)]
+    rows.append(estimate.Row("e", "", {"v_seed0": 1.0, "w_seed0": 2.0, "v_seed1": 4.0, "w_seed1": 8.0}, 0))
+    names = ["a@x", "a@y", "b@0", "b@1", "b@2", "c@u", "c@v", "d", "e@seed0", "e@v_seed1", "e@w_seed1"]
+    hours = estimate.by_stage(names, rows, {"c": 4.0}, {"c@u": 30.0, "c@v": 10.0, "d": 36.0})
+    assert hours == {"a@x": 1, "a@y": 2, "b@0": 2, "b@1": 2, "b@2": 2, "c@u": 3, "c@v": 1, "d": 0.01} | {
+        "e@seed0": 3,
+        "e@v_seed1": 4,
+        "e@w_seed1": 8,
+    }

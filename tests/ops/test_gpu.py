@@ -13,7 +13,7 @@ def test_a_node_that_fits_is_taken_as_it_is(nvidia):
     assert world.driver == "580.65.06" and len(world.cards) == len(world.devices) == 8 and world.oldest == 75
     assert world.devices[0] == gpu.Device("NVIDIA A100-SXM4-80GB", 80.0, (8, 0))
     assert gpu.problem(world) is None
-    gpu.require("paper")
+    gpu.require("cuda")
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,6 @@ def test_a_node_that_fits_is_taken_as_it_is(nvidia):
             "driver 535.104.05 of 8 x NVIDIA A100-SXM4-80GB is too old: PyTorch {torch}, built for CUDA 13.0, needs "
             "580 or newer; what would fit is such a driver, or a PyTorch built for CUDA 12 (PyTorch's installation",
         ),
-        ({"driver": "470.1", "seen": 0}, "a PyTorch built for CUDA 11"),
         ({"driver": "390.1", "seen": 0}, "what would fit is such a driver; or `-S device=cpu`"),
         ({"driver": None, "seen": 0}, "no NVIDIA driver answers (nvidia-smi); on a cluster ask for a GPU"),
         ({"wheel": None, "seen": 0}, "is built without CUDA"),
@@ -35,12 +34,12 @@ def test_a_node_that_fits_is_taken_as_it_is(nvidia):
 def test_what_does_not_fit_is_refused_in_words(nvidia, changes, says):
     nvidia(**changes)
     with pytest.raises(UserError) as e:
-        gpu.require("paper")
+        gpu.require("cuda")
     text = str(e.value)
     assert text.startswith("the paper profile needs a GPU: ") and says.format(torch=torch.__version__) in text
     assert text.endswith("; or `-S device=cpu`, if it is a CPU that you want") and "\n" not in text
-    gpu.require("paper", "cpu")
-    gpu.require("laptop")
+    gpu.require("cpu")
+    gpu.require("auto")
 
 
 def test_hidden_devices_are_named(nvidia, monkeypatch):

@@ -28,6 +28,7 @@ FINDING = {
     "why": "So.",
     "unit": "",
     "paper": "",
+    "ours": False,
 }
 FINDING |= {"needs": "", "converged": "not run", "exact": False, "parts": [PART | {"outcome": "fails"}]}
 CLAIMS = [{"id": i, **FINDING, **{k: c[k] for k in ("ref", "claim", "command")}} for i, c in read_criteria().items()]
@@ -64,7 +65,7 @@ def test_a_row_has_our_numbers_the_papers_and_then_its_verdicts():
     _, _, ours, paper, counted, command, _ = re.split(r" ?(?<!\\)\| ?", line)
     assert ours.startswith(r"m_h ≥ r: \|x\| = 1.5 (partly)<br>") and paper == readme.ROWS[0].paper
     assert counted == "1 reproduced, 8 partly" and command == "`dvc repro fig1`"
-    assert f"{len(CLAIMS)} claims, laptop profile" in text
+    assert f"Laptop profile. {len(CLAIMS)} claims of the paper: " in text
 
 
 def test_the_ledger_has_every_claim_with_numbers_then_verdict_needs_and_command():
@@ -95,9 +96,10 @@ def test_missing_or_repeated_markers_are_told(text):
 def tree(in_scratch):
     """Pages and results of their own, and the project's pipeline."""
     marks = {"README.md": ("results", "costs"), "docs/ledger.md": ("ledger",), "docs/performance.md": ("ratios",)}
-    marks |= {"docs/dag.md": ("dag",), "docs/profiles.md": ("profiles",)}
+    marks |= {"docs/dag.md": ("dag",), "docs/profiles.md": ("profiles",), "docs/cluster.md": ("wall",)}
     pages = {page: "".join(f"<!-- {n}:begin -->old<!-- {n}:end -->\n" for n in names) for page, names in marks.items()}
     content = {"reports/claims.json": json.dumps(CLAIMS), "reports/runs.json": json.dumps(RUNS)}
+    content |= {"reports/costs.json": json.dumps({"plans": [{"workers": {"GPU": 8, "CPU": 2}, "hours": 9.0}]})}
     for name, text in (content | pages | {"benchmarks/results.md": r"| \1 ratio |"}).items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(f"top\n{text}end\n" if name in pages else text)
@@ -116,12 +118,13 @@ def test_every_page_is_filled_and_the_rest_is_kept(tree):
         assert all(part(texts[page], name) for name in names)
     assert part(texts["docs/performance.md"], "ratios") == r"| \1 ratio |"
     assert "| Figure 1 | 1 | 1.0 | 1.5 |" in part(texts["README.md"], "costs")
+    assert "| 8 GPU, 2 CPU | 9 |" in part(texts["docs/cluster.md"], "wall")
     assert "`profile` | laptop | smoke | paper" in part(texts["docs/profiles.md"], "profiles")
     readme.main()
     assert {page: Path(page).read_text() for page in tree} == texts
 
 
-@pytest.mark.parametrize("name", ["reports/claims.json", "reports/runs.json", "docs/dag.md"])
+@pytest.mark.parametrize("name", ["reports/claims.json", "reports/runs.json", "reports/costs.json", "docs/dag.md"])
 def test_a_missing_file_is_told_in_one_line_and_nothing_is_written(tree, name):
     Path(name).unlink()
     with pytest.raises(SystemExit, match=f"^{name} is missing"):
@@ -149,7 +152,7 @@ def committed(name: str) -> str:
 
 
 def test_the_committed_pages_are_those_of_the_committed_results(tree):
-    for name in (*SOURCES, *tree, "reports/claims.json", "reports/runs.json", "benchmarks/results.md"):
+    for name in (*SOURCES, *tree, *(f"reports/{n}.json" for n in ("claims", "runs", "costs")), "benchmarks/results.md"):
         Path(name).write_text(committed(name))
     readme.main()
     for page in tree:

@@ -1,8 +1,12 @@
 """The rehearsal keeps the paper's sizes and shortens everything else."""
 
+import os
+from pathlib import Path
+
 from attnrate.core import params
 from attnrate.ops import rehearse
 from attnrate.ops.profile import overlay
+from attnrate.sources import corpora, fetch
 from tests.conftest import ROOT
 
 
@@ -29,3 +33,19 @@ def test_the_rehearsal_has_the_papers_sizes_and_two_steps():
     assert [found[e]["train"]["max_steps"] for e in ("vit", "translation")] == [2, 2]
     assert {task["steps"] for task in found["examples"]["tasks"].values()} == {2}
     assert (found["vit"]["data"]["name"], found["translation"]["data"]["corpus"]) == ("toy", "toy")  # no network
+
+
+def test_archives_come_through_hosts_that_misbehave(tmp_path, capfd):
+    """One is gone, one has half a file, one another file, one takes days, and the one that is left hangs up."""
+    environment, limits = dict(os.environ), (fetch.WINDOW, fetch.PAUSE)
+    found = rehearse.sentences(tmp_path)
+    assert {part: len(list(corpora.read_lines(Path(f"{prefix}.en")))) for part, prefix in found.items()} == {
+        "train": 3 * 600,
+        "dev": 40,
+        "test": 60,
+    }
+    out, told = capfd.readouterr()
+    for said in ("refused", "sha256 differs", "less than 20 kB a second", "the connection closed after"):
+        assert said in told, said
+    assert "5 archives came through hosts that were gone, truncated, other, slow, drops, in 30 requests" in out
+    assert (dict(os.environ), (fetch.WINDOW, fetch.PAUSE)) == (environment, limits)

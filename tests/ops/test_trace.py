@@ -57,9 +57,9 @@ def test_a_table_leads_to_the_trainings_behind_it_and_to_no_other(capsys):
 
 def test_a_result_on_real_data_names_the_data_set(capsys):
     lines = trace(capsys, "reports/figures/fig3.png")
-    assert "cifar10 data" in lines["vit_main"] and not any("translation" in name for name in lines)
+    assert "cifar10 data" in lines["vit_main@all"] and not any("translation" in name for name in lines)
     lines = trace(capsys, "reports/tables/table1.md")
-    assert "cifar10, interface data" in lines["table1"] and "interface data" in lines["translation_main"]
+    assert "cifar10, interface data" in lines["table1"] and "interface data" in lines["translation_main@all"]
 
 
 def test_parameters_are_those_of_dvc_lock(capsys):

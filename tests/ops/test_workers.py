@@ -25,6 +25,10 @@ EIGHT = [str(i) for i in range(8)]
         (dict(given=3, devices=["4", "5"], split=True), [Kind(BOTH, "4"), Kind(BOTH, "5"), Kind(BOTH, "4")]),
         (dict(given=None, devices=["4", "5"], split=False), [Kind(BOTH, d) for d in ["4", "5"] * 4]),
         (
+            dict(given=None, devices=["1"], split=True, launch="srun --gpus=1 python"),
+            [Kind(GPU, "1"), *[Kind(CPU, "")] * 7],
+        ),
+        (
             dict(given=None, devices=EIGHT, split=True, launch="accelerate launch"),
             [Kind(GPU, "0,1,2,3,4,5,6,7"), *[Kind(CPU, "")] * 7],
         ),

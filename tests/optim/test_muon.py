@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.optim import _muon
 
+from attnrate.optim import muon
 from attnrate.optim.muon import Muon, like_adam, orthogonal, spectral
 
 SHAPES = [(32, 32), (128, 32), (32, 128)]
@@ -71,6 +72,17 @@ def test_a_matrix_of_a_stack_moves_as_it_would_alone():
             optimiser.step()
     for together, one in zip(stack, alone, strict=True):
         assert torch.allclose(together, one, atol=1e-5)
+
+
+def test_parts_of_a_stack_move_as_all_at_once(monkeypatch):
+    found = []
+    for chunk in (1, 3 * 12 * 8, 1 << 30):
+        monkeypatch.setattr(muon, "CHUNK", chunk)
+        p = nn.Parameter(draw(7, 12, 8))
+        p.grad = draw(7, 12, 8, seed=1)
+        Muon([{"params": [p], "lr": 0.1, "length": spectral}], weight_decay=0.0).step()
+        found.append(p.detach())
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
 def test_singular_values_come_near_one_and_directions_stay():

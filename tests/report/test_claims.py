@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from attnrate.core import files
-from attnrate.report.claims import examples, ledger, linear, propositions, rates, summary, translation, vit
+from attnrate.report.claims import beyond, examples, ledger, linear, propositions, rates, summary, translation, vit
 from attnrate.report.claims.ledger import (
     NOT,
     PARTLY,
@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 from tests.report.common import CRITERIA, KEYS, RULES, outcomes, sound, write
 
 STAGES = {name for s in pipeline.stages(ROOT) for name in (s.name, s.name.split("@")[0])}
-GROUPS = (rates, propositions, linear, translation, vit, examples)
+GROUPS = (rates, propositions, linear, translation, vit, examples, beyond)
 SURE, WIDE = (0.0, 0.1, 0.2), (-9.0, 0.1, 9.0)
 TWO = """
     [one]
@@ -235,7 +235,10 @@ def test_the_table_counts_and_escapes(two_claims):
     rows = judge(two=drawn(SURE, WIDE))
     text = ledger.markdown(rows)
     assert ledger.counts(rows) == {REPRODUCED: 1, PARTLY: 0, NOT: 0, UNDECIDED: 1}
-    assert f"2 claims: {ledger.tally(rows)}." in text and ledger.tally(rows) == f"1 {REPRODUCED}, 1 {UNDECIDED}"
+    assert (
+        f"2 claims of the paper: {ledger.tally(rows)}." in text
+        and ledger.tally(rows) == f"1 {REPRODUCED}, 1 {UNDECIDED}"
+    )
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.replace(r"\|", "").count("|") for line in table}) == 1, "a cell breaks its row"
     assert r"a \| b" in text and r"5 \| 6 (x: 1.11 (95 % interval " in text and "`dvc repro one`" in text

@@ -35,8 +35,8 @@ def filter_rows():
 
 
 def head_rows():
-    for target, heads, draw in itertools.product(("1 x 8", "4 x 4"), (1, 4), range(3)):
-        fits = (target == "1 x 8") == (heads == 1)
+    for target, heads, draw in itertools.product(("1x8", "4x4"), (1, 4), range(3)):
+        fits = (target == "1x8") == (heads == 1)
         yield target, draw, heads, "free", 0.0 if fits else 1e-4 * NOISE[draw], fits
         yield target, draw, heads, "trained", (1e-6 if fits else 1e-5) * NOISE[draw], fits
 
@@ -98,7 +98,7 @@ def seeds(file, n):
         ("mixing-mass", times(FILTERS, 100.0, recipe="mixing", nu=0.1), UNDECIDED),
         ("mixing-won-back", times(FILTERS, 1000.0, recipe="learned-filter"), NOT),
         ("heads-structure", times(HEADS, 1e-4, estimator="free"), NOT),
-        ("heads-trained", times(HEADS, 0.1, estimator="trained", target="4 x 4", heads=1), PARTLY),
+        ("heads-trained", times(HEADS, 0.1, estimator="trained", target="4x4", heads=1), PARTLY),
         ("heads-trained", seeds(HEADS, 2), UNDECIDED),
         ("causal-floor", times(MASKED, 2.0, alteration="roll"), PARTLY),
         ("causal-floor", times(BARE, 3000.0, alteration="roll"), PARTLY),

@@ -86,7 +86,7 @@ def agree(read: Reader, judged: list[dict]) -> None:
         wanted = [r["verdict"], r["claim"], r["ref"], r["criterion"], r["why"], r["data"], r["command"]]
         wanted += [r["measured"], r["paper"], r["needs"], ledger.gate(r), *page.facts(r).values()]
         assert [w for w in wanted if plain(w) not in read.text(card)] == []
-    assert f"{len(judged)} claims: {ledger.tally(judged)}." in read.text()
+    assert plain(ledger.headline(judged)) in read.text()
 
 
 def test_every_claim_is_there_with_its_verdict_and_numbers(read):
@@ -211,7 +211,7 @@ def test_every_setting_is_shown_by_its_key_with_its_value_and_meaning(read):
     assert [key for key, leaf in leaves.items() if not leaf["about"]] == []
     shown = [read.text(row) for row in read.all("tr")]
     missing = [k for k, leaf in leaves.items() if plain(f"{k}{leaf['value']}{leaf['about']}") not in shown]
-    assert missing == ["profile", "launch"], "the first is at the top of the page, the second changes no result"
+    assert missing == ["profile", "launch", "live"], "the first is at the top of the page, the others change no result"
     Path("said.yaml").write_text("".join(f"{k}: [{leaf['value']}]\n" for k, leaf in leaves.items()), encoding="utf-8")
     said = params.read("said.yaml")
     assert said == {k: v if isinstance(v, list) else [v] for k, v in known.items()}
@@ -293,7 +293,7 @@ def test_the_stage_depends_on_what_the_page_reads_and_commands_make_it():
 def test_the_committed_page_says_what_the_committed_claims_say():
     text = committed("reports/index.html")
     agree(Reader(text), json.loads(committed("reports/claims.json")))
-    assert len(text.encode()) < 2_000_000
+    assert len(text.encode()) < 2_600_000
 
 
 def real_page(folder: Path) -> Path:

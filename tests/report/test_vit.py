@@ -38,7 +38,9 @@ def runs(readings=READINGS):
         rows += [("qk", mh, seed, "beside", 1.2 + 0.1 * seed, 1.3, 0.55) for mh in (1, 32)]
         tests = {"main": 0.58, "continued": 0.6, "permuted": 0.59 - 0.001 * seed, "unadapted": 0.4}
         rows += [("qk", 32, seed, variant, 1.0, 1.1, accuracy) for variant, accuracy in tests.items()]
-    return pd.DataFrame(rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"])
+    return pd.DataFrame(
+        rows, columns=["reading", "mh", "seed", "variant", "train_loss", "test_loss", "test_acc"]
+    ).assign(error=lambda t: t.train_loss)
 
 
 def spectra(readings=READINGS):
@@ -76,21 +78,29 @@ def judged(name, change, folder):
     return judge(name, EVALUATORS[name], write(folder, change(ideal())))
 
 
-def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
-    """Even where the sweep has its head size; at the full size every reading is one model."""
-    recipe = {"recipe": "muon", "epochs": 4}
+@pytest.mark.parametrize("recipe", ["adamw", "authors"])
+def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep(recipe):
+    """Even where the sweep has its head size; at the full size every reading is one model.
+
+    The sweep's error is that of clean images, or by the authors' recipe their running loss.
+    """
+    own = {"recipe": "muon", "epochs": 4, "parts": ["seed0", "seed1"]}
     vit = {"grid": {"models": ["qk-1", "qk-8", "width-1"]}, "model": {"width": 16, "heads": 2}}
-    vit |= {"beside": {"mh": [1], **recipe}, "main": {"mh": 8, "start": "scratch", **recipe}}
+    vit |= {"beside": {"mh": [1], **own}, "main": {"mh": 8, "start": "scratch", **own}}
+    vit |= {"sweep": {"recipe": recipe}, "recipes": {"adamw": {"augment": "mirror"}, "authors": {"augment": "crop"}}}
     files.write_text("params.yaml", yaml.safe_dump({"vit": vit}))
-    row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original"}, index=[0])
+    row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original", "running_loss": 2.0}, index=[0])
     parts = {
         "vit_sweep/qk-1/scores.csv": row.assign(mh=1, train_loss=1.5),
         "vit_sweep/qk-8/scores.csv": row.assign(mh=8, train_loss=1.2),
         "vit_sweep/width-1/scores.csv": row.assign(mh=1, train_loss=1.7, reading="width"),
         "vit_sweep/qk-4/scores.csv": row.assign(mh=4, train_loss=9.0),  # of another grid
-        "vit_beside/scores.csv": row.assign(mh=1, train_loss=1.3, variant="beside"),
-        "vit_main/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
-        "vit_permuted/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
+        "vit_beside/seed0/scores.csv": row.assign(mh=1, train_loss=1.3, variant="beside"),
+        "vit_beside/seed1/scores.csv": row.iloc[:0],
+        "vit_main/seed0/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
+        "vit_main/seed1/scores.csv": row.iloc[:0],
+        "vit_permuted/seed0/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
+        "vit_permuted/seed1/scores.csv": row.iloc[:0],
         VALUES: spectra(),
     }
     write(stage.results(), parts)
@@ -101,6 +111,8 @@ def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep():
     sweep |= {("width", "original", 1): 1.7, ("width", "original", 8): 1.2}
     main = {("qk", "main", 8): 1.1, ("qk", "permuted", 8): 1.0}
     assert found == sweep | main | {("qk", "beside", 1): 1.3, ("qk", "beside", 8): 1.1} and len(joined) == len(found)
+    running = (recipe == "authors") & (joined.variant == "original")
+    assert (joined.error == joined.running_loss.where(running, joined.train_loss)).all()
     assert files.read_json(stage.results() / FITS)["error"]["qk"]["n"] == 2
 
 
@@ -119,12 +131,12 @@ def test_results_as_the_paper_describes_them_are_reproduced(name, tmp_path):
 
 def loss(**where):
     """Errors that grow with m_h in a reading and a variant."""
-    return columns(RUNS, train_loss=lambda t: t.train_loss.mask((t[list(where)] == where).all(axis=1), 1 + 0.01 * t.mh))
+    return columns(RUNS, error=lambda t: t.error.mask((t[list(where)] == where).all(axis=1), 1 + 0.01 * t.mh))
 
 
 def fitted(law):
     """The fits of other errors."""
-    vit = runs().assign(train_loss=lambda t: law(t.mh.astype(float)))
+    vit = runs().assign(error=lambda t: law(t.mh.astype(float)))
     return lambda world: world | {FITS: fits(vit, spectra())}
 
 
@@ -154,9 +166,9 @@ def rank(trained, untrained):
         ("vit-low-rank", rank(30.0, 20.0), NOT),
         ("vit-low-rank", rank(12.0, 8.0), PARTLY),  # low, and as low before training
         ("vit-low-rank", rank(20.0, 30.0), PARTLY),
-        ("vit-concentration-pretrained", heads(spread=0.4), NOT),
-        ("vit-low-rank-pretrained", heads(energy99=45.0), NOT),
-        ("vit-low-rank-pretrained", heads("untrained", energy99=5.0), PARTLY),
+        ("pretrained-spread", heads(spread=0.4), NOT),
+        ("pretrained-rank", heads(energy99=45.0), NOT),
+        ("pretrained-rank", heads("untrained", energy99=5.0), PARTLY),
         ("vit-error-falls", loss(reading="qk", variant="original"), NOT),
         ("vit-error-falls", loss(reading="width"), REPRODUCED),
         ("vit-error-falls", loss(variant="beside"), REPRODUCED),
@@ -193,8 +205,8 @@ def by_seed(file, column, size, **where):
         ("vit-concentration", by_seed(MAIN_VALUES, "sd", 1.0, state="trained")),
         ("vit-convergence", columns(VALUES, mean=lambda t: t["mean"] + (t.k == 2) * (t.mh == 16) * 0.05 * t.seed**4)),
         ("vit-low-rank", by_seed(MAIN_RANKS, "energy99", 2.0, state="trained")),
-        ("vit-error-falls", by_seed(RUNS, "train_loss", 1.0, mh=1)),
-        ("vit-width", by_seed(RUNS, "train_loss", 1.0, mh=1)),
+        ("vit-error-falls", by_seed(RUNS, "error", 1.0, mh=1)),
+        ("vit-width", by_seed(RUNS, "error", 1.0, mh=1)),
         ("vit-permuted", by_seed(RUNS, "test_acc", 0.2, variant="permuted")),
     ],
 )
@@ -207,9 +219,9 @@ def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
     ("name", "change", "needs"),
     [
         ("vit-convergence", only(VALUES, "mh < 4"), "three head sizes"),
-        ("vit-low-rank-pretrained", entries(SOURCE, name="toy"), "pretrained weights"),
+        ("pretrained-rank", entries(SOURCE, name="toy"), "pretrained weights"),
         (
-            "vit-concentration-pretrained",
+            "pretrained-spread",
             entries(SOURCE, floor=0.1),
             "vit.pretrained.floor = 0.01",
         ),
@@ -233,7 +245,7 @@ def test_a_rise_is_no_share_of_the_fall(tmp_path):
 
 def test_seeds_are_paired(tmp_path):
     """What a seed does to every size is gone."""
-    change = columns(RUNS, train_loss=lambda t: t.train_loss * 9.0**t.seed, test_acc=lambda t: t.test_acc + t.seed)
+    change = columns(RUNS, error=lambda t: t.error * 9.0**t.seed, test_acc=lambda t: t.test_acc + t.seed)
     for name in ("vit-error-falls", "vit-width", "vit-permuted"):
         assert judged(name, change, tmp_path)["verdict"] == REPRODUCED
 

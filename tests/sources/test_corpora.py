@@ -22,7 +22,7 @@ def write(folder, **sides):
 
 def obtain(folder, **given):
     paths = {part: str(folder / "x") for part in pairs.PARTS} | given
-    return corpora.obtain("files", Source(**paths))
+    return {part: list(both) for part, both in corpora.obtain("files", Source(**paths)).items()}
 
 
 # files ----------------------------------------------------------------------------------------------------------------
@@ -64,6 +64,18 @@ def test_files_that_will_not_do_are_named_with_their_line(tmp_path, english, ger
     write(tmp_path, x_en=english, x_de=german)
     with pytest.raises(UserError, match=message):
         obtain(tmp_path)
+
+
+def test_own_files_are_read_as_they_are_written(tmp_path):
+    """A pair at a time: what is wrong is told when it is reached, but a missing file before another is read."""
+    write(tmp_path, x_en="a\nb\n\n", x_de="c\nd\ne\n")
+    prefix = str(tmp_path / "x")
+    train = corpora.obtain("files", Source(train=prefix, dev=prefix, test=prefix))["train"]
+    assert [next(train), next(train)] == [("a", "c"), ("b", "d")]
+    with pytest.raises(UserError, match="line 3: is empty"):
+        next(train)
+    with pytest.raises(UserError, match=r"gone\.en: cannot be read"):
+        corpora.obtain("files", Source(train=prefix, dev=prefix, test=str(tmp_path / "gone")))
 
 
 def test_a_missing_side_and_a_missing_parameter(tmp_path):

@@ -43,6 +43,14 @@ def test_text_is_not_normalised(vocabulary):
     assert odd.decode(odd.encode(["½ … ﬁn “x”"])[0]) == "½ … ﬁn “x”"
 
 
+def test_rare_characters_get_no_piece_where_coverage_leaves_them_out():
+    corpus = [*text(corpora.toy()), "ba本s1 de字en2"]
+    for coverage, unknown in ((1.0, 0), (0.9995, 2)):
+        Path("c.model").write_bytes(tokens.learn(corpus, 300, coverage))
+        ids = tokens.Vocabulary(Path("c.model")).encode(corpus[-1:])[0]
+        assert (ids == tokens.UNK).sum() == unknown
+
+
 def test_a_vocabulary_smaller_than_the_alphabet_is_an_error():
     with pytest.raises(UserError, match="no vocabulary of 10 pieces"):
         tokens.learn(text(corpora.toy()), 10)

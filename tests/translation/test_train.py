@@ -52,7 +52,8 @@ def test_batches_hold_every_sentence_once_within_the_budget(pairs):
     assert sorted(i for b in order for i in b) == list(range(600))
     sizes = []
     for index in order:
-        batch = pairs.batch(index, torch.Generator())
+        batch = pairs.batch(index)
+        assert pairs.size(index) == len(batch["real"]) == (batch["target"] != PAD).sum()
         assert max(t.numel() for t in batch.values()) <= 400
         sizes.append((batch["target"] != PAD).sum().item())
         assert ((batch["source"] == EOS).sum(1) == 1).all() and ((batch["target"] == EOS).sum(1) == 1).all()
@@ -60,6 +61,33 @@ def test_batches_hold_every_sentence_once_within_the_budget(pairs):
     again, other = pairs.order(np.random.default_rng(0)), pairs.order(np.random.default_rng(1))
     assert all(np.array_equal(a, b) for a, b in zip(order, again, strict=True))
     assert [len(b) for b in order] != [len(b) for b in other]
+
+
+def test_a_budget_may_leave_out_padding():
+    lists = [[7] * n for n in (3, 20, 5, 9, 14, 30, 2, 6)] * 20
+    source, target = Sentences.of(lists), Sentences.of(lists[1:] + lists[:1])
+    free, padded = (Pairs(source, target, 120, count) for count in (False, True))
+    for pairs in (free, padded):
+        order = pairs.order(np.random.default_rng(0))
+        assert sorted(i for b in order for i in b) == list(range(160))
+        tokens = [max((side.lengths[b] + 1).sum() for side in (source, target)) for b in order]
+        assert max(tokens) <= 120
+        filled = [pairs.batch(b)["target"].numel() for b in order]
+        assert (max(filled) <= 120) == (pairs is padded)
+    assert len(free.order(np.random.default_rng(0))) < len(padded.order(np.random.default_rng(0)))
+
+
+def test_parts_of_a_batch_count_by_their_tokens(pairs):
+    """So that neither memory nor the number of GPUs changes the gradient."""
+    weights = []
+    for accumulate in (1, 3):
+        trainee = Trainee(seq2seq.build(**SHAPE | {"dropout": 0.0}, seed=0), 0.1, 4, 1, 1)
+        recipe = large.Recipe(steps=4, lr=0.1, optimiser="sgd", accumulate=accumulate)
+        checkpoint = Path(f"{accumulate}.safetensors")
+        history = large.train(trainee, pairs, translation.loss, recipe, seed=0, checkpoint=checkpoint)
+        weights.append((trainee._flat(), torch.tensor(history.loss)))
+    for one, other in zip(*weights, strict=True):
+        assert torch.allclose(one, other, rtol=0, atol=1e-5)
 
 
 def test_a_budget_below_the_longest_sentence_is_an_error():
@@ -71,7 +99,7 @@ def test_a_budget_below_the_longest_sentence_is_an_error():
 def test_the_loss_is_the_mean_over_target_tokens(pairs):
     model = seq2seq.build(**SHAPE, seed=0)
     trainee = Trainee(model, 0.1, 10, 1, 1).eval()
-    batch = pairs.batch(np.arange(6), torch.Generator())
+    batch = pairs.batch(np.arange(6))
     total, count = 0.0, 0
     for i in range(6):  # one by one, without padding
         source, target = pairs.source[i].astype(np.int64), [*pairs.target[i].tolist(), EOS]
@@ -91,13 +119,14 @@ def test_the_last_states_are_averaged(pairs, accumulate):
 
     class Watched(Trainee):
         def forward(self, **batch):
-            if int(self.passes) % accumulate == 0:
-                states.append(self._flat().clone())
+            states.append(self._flat().clone())
             return super().forward(**batch)
 
-    trainee = Watched(seq2seq.build(**SHAPE, seed=0), 0.1, 12, 3, 4, accumulate)
+    trainee = Watched(seq2seq.build(**SHAPE, seed=0), 0.1, 12, 3, 4)
     recipe = large.Recipe(steps=12, lr=1e-3, accumulate=accumulate, betas=(0.9, 0.98))
-    large.train(trainee, pairs, translation.loss, recipe, seed=0, checkpoint=Path("c.safetensors"))
+    options = {"seed": 0, "checkpoint": Path("c.safetensors"), "ended": trainee.ended}
+    large.train(trainee, pairs, translation.loss, recipe, **options)
+    states = states[::accumulate]
     last = trainee._flat().clone()
     trainee.finish()
     assert torch.allclose(trainee._flat(), (states[4] + states[8] + last) / 3, atol=1e-7)  # after 4, 8 and 12 steps
@@ -121,7 +150,16 @@ def test_a_model_learns_the_toy_language(pairs, optimiser):
 
 
 TRAIN = Group(
-    {"seeds": [0], "smoothing": 0.1, "batch_tokens": 400, "accumulate": 1, "steps": 60, "max_steps": None, "lr": 0.003}
+    {
+        "seeds": [0],
+        "smoothing": 0.1,
+        "batch_tokens": 400,
+        "count_padding": True,
+        "accumulate": 1,
+        "steps": 60,
+        "max_steps": None,
+        "lr": 0.003,
+    }
     | {"optimiser": "muon", "schedule": "linear", "warmup": 0.1, "clip": 1.0, "checkpoint": 1}
     | {"average": 3, "average_every": 5}
 )
@@ -162,7 +200,7 @@ def test_every_run_gets_a_row_a_curve_and_weights(monkeypatch):
 
 
 def stage(folder):
-    command = [sys.executable, str(ROOT / "stages" / "translation_main.py")]
+    command = [sys.executable, str(ROOT / "stages" / "translation_main.py"), "all"]
     with open("said.txt", "w") as said:
         return subprocess.Popen(command, cwd=folder, stderr=said, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
@@ -180,7 +218,7 @@ def test_a_stage_killed_five_times_ends_in_the_same_bytes(tmp_path, monkeypatch)
     for folder in (whole, broken):
         (folder / "data/translation_tokens").mkdir(parents=True)
         tokens.save(folder / "data/translation_tokens/tokens.npz", encoded())
-        files.write_json(folder / "params.yaml", {"threads": 1, "translation": own})  # JSON is YAML
+        files.write_json(folder / "params.yaml", {"threads": 1, "device": "auto", "translation": own})  # JSON is YAML
     assert stage(whole).wait(200) == 0, said()
 
     def last():
@@ -197,8 +235,8 @@ def test_a_stage_killed_five_times_ends_in_the_same_bytes(tmp_path, monkeypatch)
         process.wait()
         assert not (broken / "reports").exists() and not (broken / "data/translation_main").exists()
     assert stage(broken).wait(200) == 0 and "continuing after step" in said(), said()
-    for name in ("reports/results/translation_main/losses.csv", "reports/results/translation_main/history.csv"):
+    for name in ("reports/results/translation_main/all/losses.csv", "reports/results/translation_main/all/history.csv"):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
-    weights = "data/translation_main/original_seed0.safetensors"
+    weights = "data/translation_main/all/original_seed0.safetensors"
     assert (whole / weights).read_bytes() == (broken / weights).read_bytes()
     assert not list(broken.glob(".scratch/checkpoints/*"))

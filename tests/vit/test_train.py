@@ -14,6 +14,7 @@ import torch
 from accelerate import Accelerator
 from safetensors import safe_open
 from torch import nn
+from torchvision.transforms import v2
 
 from attnrate.core import files
 from attnrate.core.params import Group, read
@@ -39,22 +40,37 @@ def test_a_view_is_standardised_resized_and_permuted():
 
 def test_batches_are_mirrored_and_cover_every_image_once():
     arrays = cifar10.toy()
-    images = vit.Images(arrays["train_x"], arrays["train_y"], 64)
+    images = vit.Images(arrays["train_x"], arrays["train_y"], 64, "mirror")
     order = images.order(np.random.default_rng((0, 0)))
-    assert sorted(np.concatenate(order)) == list(range(640))
-    a, b = (images.batch(order[0], torch.Generator().manual_seed(s)) for s in (0, 0))
-    assert torch.equal(a["x"], b["x"]) and torch.equal(a["y"], images.y[order[0]])
-    plain = images.x[order[0]]
-    same = (a["x"] == plain).flatten(1).all(1)
-    mirrored = (a["x"] == plain.flip(2)).flatten(1).all(1)
-    assert (same | mirrored).all() and 10 < same.sum() < 54
+    assert sorted(np.concatenate(order)) == list(range(640)) and images.size(order[0]) == 64
+    draws = torch.rand(64)
+    found, plain = images.batch(order[0], draws), images.x[order[0]]
+    assert torch.equal(found["y"], images.y[order[0]])
+    for x, before, draw in zip(found["x"], plain, draws, strict=True):
+        assert torch.equal(x, before.flip(1) if draw < 0.5 else before)
+
+
+def test_crops_are_torchvisions_and_belong_to_their_draw():
+    """Whatever batch an image is in, and without touching the random numbers of dropout."""
+    arrays, draws, order = cifar10.toy(), torch.rand(48), np.arange(48)
+    images = vit.Images(arrays["train_x"], arrays["train_y"], 48, "crop")
+    before = torch.get_rng_state()
+    whole, half = images.batch(order, draws), images.batch(order[24:], draws[24:])
+    assert torch.equal(torch.get_rng_state(), before) and torch.equal(whole["boxes"][24:], half["boxes"])
+    area = (whole["boxes"][:, 2] * whole["boxes"][:, 3]) / 1024
+    assert 0.04 < area.min() < 0.2 and 0.7 < area.max() <= 1 and len(whole["boxes"].unique(dim=0)) > 40
+    for size in (32, 48):
+        seen, plain = View(size)(whole["x"], whole["boxes"]), View(32)(whole["x"])
+        for image, x, box in zip(seen, plain, whole["boxes"].tolist(), strict=True):
+            expected = v2.functional.resized_crop(x, *box, [size, size], antialias=True)
+            assert torch.allclose(image, expected, atol=1e-4)
 
 
 TRAIN = Group(
     {"epochs": 3, "batch": 64, "max_steps": None, "clip": 1.0, "schedule": "cosine", "warmup": 0.1}
     | {"accumulate": 1, "checkpoint": 10, "smoothing": 0.0}
 )
-RECIPE = Group(lr=0.1, optimiser="adamw", weight_decay=0.3)
+RECIPE = Group(lr=0.1, optimiser="adamw", weight_decay=0.3, augment="mirror")
 TUNE = Group(epochs=1, lr=0.2, optimiser="sgd", weight_decay=0.4)
 
 
@@ -109,10 +125,11 @@ def test_every_run_gets_a_row_a_curve_and_weights():
     results, weights = train_all([run(), run(1), run(0, "unadapted", p=order, budget="none")])
     table, curves = (pd.read_csv(results / name) for name in ("scores.csv", "history.csv"))
     keys = ["reading", "mh", "seed", "variant"]
-    assert table.columns.tolist() == [*keys, "train_loss", "test_loss", "test_acc"]
+    assert table.columns.tolist() == [*keys, "train_loss", "test_loss", "test_acc", "running_loss"]
     assert table[["variant", "seed"]].values.tolist() == [["original", 0], ["original", 1], ["unadapted", 0]]
     assert curves.columns.tolist() == [*keys, "step", "lr", "loss"] and set(curves.variant) == {"original"}
     assert curves[curves.seed == 1].step.tolist() == list(range(1, 13))
+    assert table.running_loss[1] == curves[curves.seed == 1].loss.iloc[-1] and np.isnan(table.running_loss[2])
     names = {p.stem for p in weights.iterdir()}
     assert names == {"original_seed0", "original_seed1", "unadapted_seed0"}
     untouched = model.load(weights / "unadapted_seed0.safetensors", "qk", 3, **MODEL).state_dict()
@@ -127,10 +144,22 @@ def test_every_run_of_a_stage_has_a_name_of_its_own():
     assert {p.stem for p in weights.iterdir()} == {f"beside_mh{mh}_seed{seed}" for mh in (1, 3) for seed in (0, 1)}
 
 
+def test_the_authors_recipe_trains_on_crops_and_keeps_both_losses():
+    """SGD with momentum 0.9; what it sees differs from the images that the clean loss is of."""
+    recipe = read(ROOT / "params.yaml").vit.recipes.authors
+    assert (recipe.optimiser, recipe.lr, recipe.weight_decay, recipe.augment) == ("sgd", 0.03, 0.0, "crop")
+    plan = vit.plan(Group(TRAIN | recipe), None, 256, "full")
+    assert (plan.optimiser, plan.momentum, plan.lr) == ("sgd", 0.9, 0.03)
+    results, _ = train_all([run()], recipe=recipe)
+    score = pd.read_csv(results / "scores.csv").iloc[0]
+    assert 1 < score.running_loss < 3 and 1 < score.train_loss < 3 and score.running_loss != score.train_loss
+
+
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 def test_a_recipe_joins_the_training_and_is_what_trains(optimiser):
     """AdamW's first step moves every number by the rate at most, where none decays; Muon's, its matrices by more."""
-    recipe, first = Group(lr=0.01, optimiser=optimiser, weight_decay=0.0), Group(TRAIN | {"max_steps": 1, "warmup": 0})
+    recipe = Group(lr=0.01, optimiser=optimiser, weight_decay=0.0, augment="mirror")
+    first = Group(TRAIN | {"max_steps": 1, "warmup": 0})
     results, weights = train_all([run()], train=first, recipe=recipe)
     assert pd.read_csv(results / "history.csv").lr.tolist() == [0.01]
     start, end = model.make("qk", 3, 0, **MODEL), model.load(weights / "original_seed0.safetensors", "qk", 3, **MODEL)

@@ -100,9 +100,10 @@ def run(kind: str, depth: int, affine: bool, own: Group) -> list[dict]:
     y_test = outputs(z_test)
     inner, variance = model.inner, y_test.var((1, 2))
     inner.standardise(y_test.mean((1, 2)).view(-1, 1, 1, 1), variance.sqrt().view(-1, 1, 1, 1))
-    with torch.no_grad():
-        inner.W_Q *= own.gain  # of the first layer, which has to attend by position
-        inner.W_K *= own.gain
+    if depth > 1:  # the first layer has to attend by position; one layer alone learns less from such a start
+        with torch.no_grad():
+            inner.W_Q *= own.gain
+            inner.W_K *= own.gain
     streams = Streams(seeds)
 
     def loss(_: int) -> Tensor:

@@ -32,12 +32,12 @@ class Target:
 
     @property
     def name(self) -> str:
-        return f"{self.count} x {self.rank}"
+        return f"{self.count}x{self.rank}"
 
 
 def make(structure: str, draw: int, own: Group) -> Target:
-    """The target of a structure such as `4 x 4`: four couplings of rank four."""
-    count, rank = (int(part) for part in structure.split(" x "))
+    """The target of a structure such as `4x4`: four couplings of rank four."""
+    count, rank = (int(part) for part in structure.split("x"))
     rng = np.random.default_rng([draw, count, rank])
     matrix = np.zeros((count, own.modes, own.modes))
     for j in range(count):

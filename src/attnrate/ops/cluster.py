@@ -188,7 +188,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--allow-missing", action="store_true", help="as in dvc repro")
     parser.add_argument("--live", action="store_true", help="show what the stages say, line by line")
-    parser.add_argument("--cpu", action="store_true", help="the paper profile without a GPU, as in make rehearse")
     parser.add_argument(
         "--patience",
         type=float,
@@ -202,10 +201,9 @@ def main(argv: list[str] | None = None) -> None:
     try:
         p = params.read(root / "params.yaml")
         upstream, wanted = plan(root, args.stages, p.profile)
-        cpu = args.cpu or p.get("device") == "cpu"
-        if wanted and not args.scheduler:  # whose workers are elsewhere, and say so themselves
-            gpu.require(p.profile, "cpu" if cpu else "auto")
-        devices = [] if cpu or args.scheduler else gpu.visible()
+        if wanted and not args.scheduler and not p.launch.startswith("srun"):  # both bring GPUs of other machines
+            gpu.require(p.device)
+        devices = [] if p.device == "cpu" or args.scheduler else gpu.visible()
         kinds = layout(args.workers, devices, os.cpu_count(), p.threads, p.launch, bool(wanted))
         with ExitStack() as stack:
             client = connect(stack, args.scheduler, kinds)
@@ -215,10 +213,10 @@ def main(argv: list[str] | None = None) -> None:
                 upstream,
                 wanted,
                 likely(list(upstream), p.profile),
-                ("--allow-missing",) if args.allow_missing else (),
-                args.patience,
-                1 if p.launch == "python" else None,
-                args.live,
+                options=("--allow-missing",) if args.allow_missing else (),
+                patience=args.patience,
+                devices=1 if p.launch.endswith("python") else None,
+                live=args.live,
             )
             run.go()
     except UserError as e:

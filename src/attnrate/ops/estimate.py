@@ -102,7 +102,7 @@ def translation_cost(p: Section) -> Cost:
     model = translation.build(vocabulary=p.tokens.vocabulary, seed=0, **dict(p.model))
     trainee = Trainee(model, p.train.smoothing, p.train.steps, p.train.average, p.train.average_every)
     ids = torch.full((1, SENTENCE), 9)
-    return count(trainee.model, lambda: trainee(ids, ids), SEQ2SEQ)
+    return count(trainee.model, lambda: trainee(ids, ids, torch.arange(SENTENCE)), SEQ2SEQ)
 
 
 def spectrum_seconds(tokens: int, heads: int, mh: int, images: int = 8) -> float:
@@ -122,7 +122,7 @@ class Row:
 
     stage: str
     what: str
-    hours: dict[str, float]  # by item of a matrix; of "" where items are not told apart
+    hours: dict[str, float]  # by item of a matrix, or by run: main_seed0
     memory: float  # GB of the GPU
     weights: float = 0.0  # GB on disk
 
@@ -140,19 +140,21 @@ def on_gpu(paper: Params) -> Iterator[Row]:
     hours = {name: len(times) * c.hours(full, batch) for name, c in sweep.items()}
     weights = len(times) * sum(c.weights for c in sweep.values())
     yield Row("vit_sweep", f"{models} models, {p.train.epochs} epochs", hours, memory, weights)
-    other, times = [vit_cost(p.model, "qk", mh) for mh in p.beside.mh], len(p.beside.seeds)
-    hours, weights = times * sum(c.hours(full, batch) for c in other), times * sum(c.weights for c in other)
-    yield Row("vit_beside", f"{len(other) * times} models", {"": hours}, memory, weights)
-    main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), len(p.main.seeds), len(p.permuted.seeds)
+    other = {mh: vit_cost(p.model, "qk", mh) for mh in p.beside.mh}
+    hours = {f"mh{mh}_seed{s}": c.hours(full, batch) for mh, c in other.items() for s in p.beside.seeds}
+    weights = len(p.beside.seeds) * sum(c.weights for c in other.values())
+    yield Row("vit_beside", f"{len(hours)} models", hours, memory, weights)
+    main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), p.main.seeds, p.permuted.seeds
     start = p.images.train * p.main.epochs + seen if p.main.start == "scratch" else tuned
-    memory = main.gigabytes(batch)
-    yield Row("vit_main", f"{seeds} models", {"": seeds * main.hours(start, batch)}, memory, seeds * main.weights)
-    items, runs = (2 * seeds + extra) * tuned + extra * start, 2 * (seeds + extra)
-    yield Row("vit_permuted", f"{runs} models", {"": main.hours(items, batch)}, memory, runs * main.weights)
+    memory, each = main.gigabytes(batch), main.hours(start, batch)
+    hours = {f"main_seed{s}": each for s in seeds}
+    yield Row("vit_main", f"{len(seeds)} models", hours, memory, len(seeds) * main.weights)
+    again = main.hours(tuned, batch)
+    hours, runs = {f"_seed{s}": 2 * again + (s in extra) * (again + each) for s in seeds}, 2 * (len(seeds) + len(extra))
+    yield Row("vit_permuted", f"{runs} models", hours, memory, runs * main.weights)
     images, tokens = p.spectra.images, (p.model.image_size // p.model.patch) ** 2 + (p.model.pool == "token")
-    sizes = [mh for _, mh in p.grid.split()] * len(p.sweep.seeds) + [
-        p.main.mh
-    ] * 2 * seeds  # the main one untrained too
+    sizes = [mh for _, mh in p.grid.split()] * len(p.sweep.seeds)
+    sizes += [p.main.mh] * 2 * len(seeds)  # the main one untrained too
     each = {mh: p.model.depth * spectrum_seconds(tokens, p.model.heads, mh) for mh in set(sizes)}
     cpu = 2 * images * sum(each[mh] for mh in sizes) / 3600  # as it is and centred
     gpu = main.hours(2 * len(sizes) * images, 64) / 3
@@ -160,13 +162,15 @@ def on_gpu(paper: Params) -> Iterator[Row]:
     yield Row("vit_spectra", what, {"": gpu + cpu}, main.gigabytes(0))
     t, variants = paper.translation.train, paper.translation.tune.variants
     pair, step = translation_cost(paper.translation), t.batch_tokens / SENTENCE  # pairs of sentences
-    altered = sum(t.steps if v == "permuted-scratch" else paper.translation.tune.steps for v in variants)
-    for name, runs, steps in (
-        ("translation_main", len(t.seeds), t.steps),
-        ("translation_permuted", len(t.seeds) * len(variants), altered),
-    ):
-        hours = {"": len(t.seeds) * pair.hours(steps * step, step / t.accumulate)}
-        yield Row(name, f"{runs} models", hours, pair.gigabytes(step / t.accumulate), runs * pair.weights)
+    once = {v: t.steps if v == "permuted-scratch" else paper.translation.tune.steps for v in variants}
+    for name, trained in (("translation_main", {"original": t.steps}), ("translation_permuted", once)):
+        hours = {
+            f"{variant}_seed{s}": pair.hours(steps * step, step / t.accumulate)
+            for variant, steps in trained.items()
+            for s in t.seeds
+        }
+        memory = pair.gigabytes(step / t.accumulate)
+        yield Row(name, f"{len(hours)} models", hours, memory, len(hours) * pair.weights)
     texts, decode = len(t.seeds) * (2 + len(variants)), paper.translation.decode
     steps = TESTED / decode.batch * 1.5 * SENTENCE  # a batch goes on until its longest translation ends
     hours = {"": texts * steps * DECODE / 3600}
@@ -200,6 +204,9 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
     def growth(work: Callable[[Params], float]) -> float:
         return work(paper) / work(laptop)
 
+    def filters(p: Params) -> int:
+        return p.beyond.filters.train.steps * p.beyond.filters.train.batch
+
     exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.rnn.seeds))
     sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names))
     factors = {
@@ -209,6 +216,10 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
         "linear_train": growth(lambda p: p.linear.train.steps * p.linear.train.batch * cells(p)),
         "linear_mixing": growth(mixing),
         "examples_train": growth(examples),
+        "beyond_depth": growth(lambda p: p.beyond.depth.steps * p.beyond.depth.batch * len(p.beyond.depth.seeds)),
+        "beyond_filters": growth(filters),
+        "beyond_heads": growth(lambda p: p.beyond.heads.steps * p.beyond.heads.batch * len(p.beyond.heads.draws)),
+        "beyond_causal": growth(lambda p: p.beyond.causal.train.steps * len(p.beyond.causal.seeds)),
     }
     if paper.translation.data.corpus == "wmt14":
         yield from WMT14.items()
@@ -229,7 +240,8 @@ def by_stage(names: Iterable[str], rows: Iterable[Row], cpu: dict[str, float], s
         stage, _, item = name.partition("@")
         items = [n for n in names if n.partition("@")[0] == stage]
         if stage in gpu:
-            found[name] = gpu[stage].get(item, sum(gpu[stage].values()) / len(items))
+            own = [h for run, h in gpu[stage].items() if run == item or run.endswith(f"_{item}")]
+            found[name] = sum(own) if own else sum(gpu[stage].values()) / len(items)
         elif stage in cpu:
             share = seconds.get(name, 0) / (sum(seconds.get(n, 0) for n in items) or 1) or 1 / len(items)
             found[name] = cpu[stage] * share

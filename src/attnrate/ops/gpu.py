@@ -6,9 +6,11 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from attnrate.core.errors import UserError
+import torch
 
-DRIVERS = {13: 580, 12: 525, 11: 450}  # CUDA → its oldest driver (NVIDIA, CUDA Compatibility, minor versions, table 1)
+from attnrate.core.errors import UserError
+from attnrate.large.device import OLDEST  # of NVIDIA's CUDA Compatibility, minor versions, table 1
+
 COMMAND = ["nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader"]
 
 
@@ -43,8 +45,6 @@ def driver() -> tuple[str | None, tuple[str, ...]]:
 
 
 def look() -> World:
-    import torch  # two seconds that other profiles need not pay
-
     found, cards = driver()
     built = [int(a.removeprefix("sm_").rstrip("af")) for a in torch.cuda.get_arch_list() if a.startswith("sm_")]
     devices = []
@@ -64,8 +64,6 @@ def look() -> World:
 
 def visible(environ: Mapping[str, str] = os.environ) -> list[str]:
     """What CUDA_VISIBLE_DEVICES would be for each GPU alone, in order."""
-    import torch
-
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     named = environ.get("CUDA_VISIBLE_DEVICES")
     return [str(i) for i in range(count)] if named is None else [d.strip() for d in named.split(",")][:count]
@@ -88,12 +86,12 @@ def problem(world: World) -> str | None:
     if world.driver is None:
         return (
             "no NVIDIA driver answers (nvidia-smi); on a cluster ask for a GPU, into a container pass one, on a "
-            f"machine of your own install driver {DRIVERS.get(major(world.wheel), 'of your GPU')} or newer"
+            f"machine of your own install driver {OLDEST.get(major(world.wheel), 'of your GPU')} or newer"
         )
     cards = f"{len(world.cards)} x {world.cards[0]}"
-    if (need := DRIVERS.get(major(world.wheel), 0)) > major(world.driver):
-        fit = next((f"CUDA {cuda}" for cuda, least in DRIVERS.items() if major(world.driver) >= least), None)
-        older = f", or a PyTorch built for {fit} ({install})" if fit else ""
+    if (need := OLDEST.get(major(world.wheel), 0)) > major(world.driver):
+        fit = max((cuda for cuda, least in OLDEST.items() if major(world.driver) >= least), default=None)
+        older = f", or a PyTorch built for CUDA {fit} ({install})" if fit else ""
         return (
             f"driver {world.driver} of {cards} is too old: {built} needs {need} or newer; what would fit is such a "
             f"driver{older}"
@@ -110,7 +108,7 @@ def major(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def require(profile: str, device: str = "auto") -> None:
-    """Refuse to train the paper's models on a CPU, unless device is cpu: it would take years, without a word."""
-    if profile == "paper" and device != "cpu" and (why := problem(look())):
+def require(device: str) -> None:
+    """Refuse to begin without a GPU where `device` is cuda, as the paper profile has it: a CPU would take years."""
+    if device == "cuda" and (why := problem(look())):
         raise UserError(f"the paper profile needs a GPU: {why}; or `-S device=cpu`, if it is a CPU that you want")

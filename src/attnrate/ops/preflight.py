@@ -17,13 +17,13 @@ from pathlib import Path
 
 import yaml
 
-from attnrate.core import files, params
+from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.ops import costs, gpu, rehearse, stages
-from attnrate.ops.profile import overlay
+from attnrate.ops import costs, gpu, profile, rehearse, stages
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
-from attnrate.sources import cifar10, pairs, wmt14
+from attnrate.sources import cifar10, dinov2, pairs, wmt14
+from attnrate.sources import fetch as web
 
 WEIGHTS = "model.safetensors"
 HEADS = {"train": 2000, "dev": 200, "test": 64}  # pairs of sentences of each archive that the rehearsal takes
@@ -34,6 +34,8 @@ def space(root: Path) -> str:
     needed = costs.estimated().get("disk", {})
     total, free = sum(needed.values()), shutil.disk_usage(root).free / 1e9
     parts = ", ".join(f"{what} {size:.0f}" for what, size in needed.items())
+    if not needed:
+        return f"{free:.0f} GB free; how much is needed, `make timings` finds out"
     if free < total:
         raise UserError(
             f"{free:.0f} GB are free at {root.resolve()}, and the paper profile takes {total:.0f} GB ({parts}); make "
@@ -45,7 +47,7 @@ def space(root: Path) -> str:
 def device(cpu: bool) -> str:
     if cpu:
         return "none wanted"
-    gpu.require("paper")
+    gpu.require("cuda")
     world, needed = gpu.look(), costs.estimated().get("memory", 0)
     least = min(d.gigabytes for d in world.devices)
     if least < needed:
@@ -67,16 +69,26 @@ def weights(name: str) -> str:
     return f"revision {Path(path).parent.name}"
 
 
+def archive(own: wmt14.Archive, folder: Path | None) -> Path:
+    """As the stage will find it; of a failure, what the hosts said, and no more."""
+    if folder is None:
+        urls = web.addresses(own.address, wmt14.HOSTS)
+        web.web(urls, own.algorithm, own.digest, wmt14.CACHE / own.part)
+    return wmt14.locate(own, folder)
+
+
 def downloads(content: dict, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES) -> dict[str, Callable[[], object]]:
     """What the profile needs from the network, by name: each call gets it, or says why not."""
     vit, text, found = content["vit"], content["translation"]["data"], {}
     if vit["data"]["name"] == "cifar10":
         found["CIFAR10"] = lambda: cifar10.obtain(vit["data"]["folder"] and Path(vit["data"]["folder"])) and "checked"
-    for start in sorted({vit["main"]["start"], vit["sweep"]["start"]} - {"scratch"}):
+    if (own := vit["pretrained"])["name"] in dinov2.SIZES.keys() - {"toy"}:
+        found[own["name"]] = lambda: f"{len(dinov2.content(own['folder'] and Path(own['folder']))):,} bytes"
+    for start in sorted({vit["main"]["start"], vit["sweep"]["start"]} - {"scratch", *dinov2.SIZES}):
         found[start] = lambda start=start: weights(start)
     if text["corpus"] == "wmt14":
         folder = text["folder"] and Path(text["folder"])
-        found |= {a.name: lambda a=a: wmt14.locate(a, folder) for a in archives}
+        found |= {a.name: lambda a=a: archive(a, folder) for a in archives}
     return found
 
 
@@ -89,7 +101,7 @@ def fetch(wanted: dict[str, Callable[[], object]]) -> None:
             told = get()
         except Exception as e:  # of the hub there are many
             failed.append(f"{name}: {' '.join(str(e).split())}")
-            say(failed[-1])
+            say(f"{name}: failed")
         else:
             say(f"{name}: {told}, {time.perf_counter() - start:.0f} s")
     if failed:
@@ -123,8 +135,7 @@ def two_steps(root: Path, paper: dict, cpu: bool) -> dict:
         vit["images"] |= {"train": 2 * vit["train"]["batch"], "measure": 500, "test": 500}
         vit["spectra"] |= {"images": 64}
         text["decode"] = paper["translation"]["decode"]
-    if "device" in content:
-        content["device"] = "cpu" if cpu else paper["device"]
+    content["device"] = "cpu" if cpu else "cuda"
     return content
 
 
@@ -135,15 +146,16 @@ def practise(root: Path, paper: dict, cpu: bool) -> None:
         content = two_steps(root, paper, cpu)
         if paper["translation"]["data"]["corpus"] == "wmt14":
             folder = paper["translation"]["data"]["folder"]
-            own = heads(to / "heads", folder and Path(folder))
+            own = heads(files.SCRATCH / "preflight", folder and Path(folder))
             content["translation"]["data"] |= {"corpus": "files", "folder": None} | own
         check(Params, content, "the two steps of preflight")
         rehearse.copy(root, to)
         (to / "params.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         (to / files.SCRATCH).mkdir()
-        (to / files.SCRATCH / "downloads").symlink_to((root / files.SCRATCH / "downloads").resolve())
+        (root / cifar10.CACHE).mkdir(parents=True, exist_ok=True)
+        (to / cifar10.CACHE).symlink_to((root / cifar10.CACHE).resolve())
         _, wanted = stages.plan(to, [], "paper")
-        command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted), *(["--cpu"] if cpu else [])]
+        command = [sys.executable, "-m", "attnrate.ops.cluster", *sorted(wanted)]
         if subprocess.run(command, cwd=to, env=os.environ | {"HF_HUB_OFFLINE": "1"}).returncode:
             raise UserError(
                 "a stage failed at its first two steps, the reason stands above; nothing of the run was begun"
@@ -161,9 +173,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     root, start = Path.cwd(), time.perf_counter()
     try:
-        path = root / "profiles" / f"{args.profile}.yaml"
-        content = overlay(params.read(root / "params.yaml"), params.read(path), path)
-        check(Params, content, path)
+        _, content = profile.load(args.profile)
         say(f"GPU: {device(args.cpu)}")
         say(f"disk: {space(root)}")
         fetch(downloads(content))

@@ -45,19 +45,26 @@ def options(tree: dict) -> list[str]:
     return [part for key, value in flatten(tree).items() for part in ("-S", f"{key}={text(value)}")]
 
 
+def load(name: str, base: Path = Path("params.yaml"), profiles: Path = Path("profiles")) -> tuple[dict, dict]:
+    """A profile as it is, and on params.yaml, checked."""
+    path = profiles / f"{name}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in profiles.glob("*.yaml"))) or "none here"
+        raise UserError(f"{path}: no such profile (known: {known})")
+    top = params.read(path)
+    content = overlay(params.read(base), top, path)
+    check(Params, content, path)
+    return top, content
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", help="a file of profiles/ without .yaml")
     parser.add_argument("--params", type=Path, default=Path("params.yaml"))
     parser.add_argument("--profiles", type=Path, default=Path("profiles"))
     args = parser.parse_args(argv)
-    path = args.profiles / f"{args.name}.yaml"
     try:
-        if not path.exists():
-            known = ", ".join(sorted(p.stem for p in args.profiles.glob("*.yaml"))) or "none here"
-            raise UserError(f"{path}: no such profile (known: {known})")
-        top = params.read(path)
-        check(Params, overlay(params.read(args.params), top, path), path)
+        top, _ = load(args.name, args.params, args.profiles)
         print(" ".join(options(top)))
     except UserError as e:
         sys.exit(str(e))

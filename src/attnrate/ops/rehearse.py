@@ -87,7 +87,8 @@ def sentences(to: Path) -> dict[str, str]:
     from attnrate.ops import preflight  # which copies a tree as this does
 
     made = archives(to / "hosts")
-    content = {"vit": {"data": {"name": "toy"}, "main": {"start": "scratch"}, "sweep": {"start": "scratch"}}}
+    none = {"name": "toy", "start": "scratch"}  # but for the archives
+    content = {"vit": {"data": none, "main": none, "sweep": none, "pretrained": none}}
     content |= {"translation": {"data": {"corpus": "wmt14", "folder": None}}}
     with contextlib.chdir(to), hosts.mirrors(to / "hosts") as (addresses, asked), mirrored(addresses):
         preflight.fetch(preflight.downloads(content, made))
@@ -114,9 +115,10 @@ def main() -> None:
             "http_proxy": "http://127.0.0.1:9",
             "https_proxy": "http://127.0.0.1:9",
             "HF_HUB_OFFLINE": "1",
+            "CUDA_VISIBLE_DEVICES": "",
         }
         code = subprocess.run(
-            [sys.executable, "-m", "attnrate.ops.cluster", "--workers", "2", "--cpu"], cwd=to, env=env
+            [sys.executable, "-m", "attnrate.ops.cluster", "--workers", "2"], cwd=to, env=env
         ).returncode
     if code:
         sys.exit(f"the rehearsal failed after {time.perf_counter() - start:.0f} s; the stage above says why")

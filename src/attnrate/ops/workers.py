@@ -30,12 +30,12 @@ def layout(given: int | None, devices: list[str], cores: int, threads: int, laun
     """The workers of this machine: `given` many, or as many as it has room for.
 
     split: some stages want a GPU, the others should leave it to them (the paper profile). A launcher of several
-    processes, such as accelerate launch, gets all GPUs for one stage.
+    processes, such as accelerate launch, gets all GPUs for one stage; python, after srun or not, one.
     """
     room = max(1, cores // threads)
     if not devices:
         return [Kind(BOTH)] * (given or room)  # what there is, as for `dvc repro`
-    if launch != "python":
+    if not launch.endswith("python"):
         pinned = [Kind(GPU if split else BOTH, ",".join(devices))]
     elif given or not split:
         return [Kind(BOTH, devices[i % len(devices)]) for i in range(given or room)]

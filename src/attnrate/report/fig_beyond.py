@@ -87,7 +87,7 @@ def heads(errors: pd.DataFrame, targets: list[str], budget: int, profile: str) -
             dark = value > 0 and norm(value) > 0.55
             ax.text(j, i, short(value) if value else "exact", ha="center", va="center", color="w" if dark else "k")
         ax.set_xticks(range(len(columns)), [f"{h} x {budget // h}" for h in columns])
-        ax.set_yticks(range(len(rows)), rows)
+        ax.set_yticks(range(len(rows)), [t.replace("x", " x ") for t in rows])
         ax.set_xlabel("model: heads x head size $m_h$")
         ax.set_title(title)
         ax.grid(False)

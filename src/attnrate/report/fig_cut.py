@@ -3,8 +3,8 @@
 import pandas as pd
 
 from attnrate.laws.vit import BESIDE, SWEEP
-from attnrate.report.fig_pretrained import NAMES
 from attnrate.report.style.figure import head_size_axis, plt
+from attnrate.report.table1 import PRETRAINED
 
 CUTS = {"data": ("C0o-", "cut, by weights and data"), "scores": ("C2^:", "cut, each input's own best")}
 RETRAINED = ((SWEEP, "C1s"), (BESIDE, "C3D"))
@@ -36,7 +36,7 @@ def figure(curves: pd.DataFrame, vit: pd.DataFrame, recipes: tuple[str, str], pr
     _cut(axes[1, 0], curves[curves.model == "translation"], "loss")
     axes[1, 0].set(ylabel="test cross-entropy per token", title="(c) translation, encoder, decoder and cross-attention")
     _cut(axes[1, 1], curves[curves.model == "pretrained"], "accuracy")
-    axes[1, 1].set(ylabel="test accuracy, linear probe", title=f"(d) {NAMES[pretrained]}")
+    axes[1, 1].set(ylabel="test accuracy, linear probe", title=f"(d) {PRETRAINED[pretrained]}")
     for ax in axes.flat:
         ax.legend()
     inputs = curves.n.max()

@@ -35,7 +35,7 @@ GROUPS = {  # the first claim of each
 WIDTH, LINE, SIZE, SMALL = 11.0, 0.138, 7.4, 6.6  # inches, inches of a line, points
 CLAIM, OURS, PAPER, EFFECT, PLOT, VERDICT, END = 0.0, 0.122, 0.322, 0.43, 0.609, 0.905, 1.0  # columns
 LETTERS = {"ours": 38, "paper": 19, "needs": 83}  # that fit in a line
-ABOVE, BELOW, GROUP, GAP, PART = 7.6, 3.4, 1.9, 0.55, 0.9  # lines: heading, axis, title of a group, space, a part
+ABOVE, BELOW, GROUP, GAP, PART = 8.6, 3.4, 1.9, 0.55, 0.9  # lines: heading, axis, title of a group, space, a part
 FAR = 30.0  # half-widths; what is farther has an arrow
 SHORT = {"above": ">", "below": "<", "equal": "±"}
 CAPTION = f"""A point is the effect of a part of a claim, at its distance from its margin in half-widths of its
@@ -154,9 +154,9 @@ def scale(ax: plt.Axes) -> None:
 
 
 def heading(figure: plt.Figure, ax: plt.Axes, write, title: str) -> None:
-    write(CLAIM, -ABOVE + 0.4, title, size=SIZE + 2.6, weight="bold")
+    write(CLAIM, -ABOVE + 0.4, title, size=SIZE + 2.6, weight="bold", linespacing=1.3)
     caption = "\n".join(textwrap.wrap(CAPTION, 170))
-    write(CLAIM, -ABOVE + 3.1, caption, size=SIZE, color="0.3", linespacing=1.35)
+    write(CLAIM, -ABOVE + 4.1, caption, size=SIZE, color="0.3", linespacing=1.35)
     marks = [plt.Line2D([], [], ls="", marker=MARKERS[v], color=COLOURS[v], label=v) for v in (REPRODUCED, PARTLY, NOT)]
     marks.append(plt.Line2D([], [], ls="", marker="o", color=COLOURS[UNDECIDED], mfc="white", label="undecided part"))
     where = {"loc": "upper right", "bbox_to_anchor": (END, 1), "bbox_transform": figure.transFigure}
@@ -186,7 +186,7 @@ def ledger(rows: list[dict], note: str) -> plt.Figure:
         given = {"size": SIZE, "va": "center", "transform": across, "parse_math": False}
         ax.text(x, y + 0.5, text, **given | style)
 
-    heading(figure, ax, write, f"{headline(rows)[:-1]} ({note} profile)")
+    heading(figure, ax, write, f"{headline(rows)[:-1]} ({note} profile)".replace("; ", "\n"))
     for row, top in zip(rows, tops, strict=True):
         if row["id"] in GROUPS:
             write(CLAIM, top - 1.3, GROUPS[row["id"]], size=SIZE + 0.6, weight="bold")

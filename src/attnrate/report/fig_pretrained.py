@@ -5,8 +5,8 @@ import pandas as pd
 
 from attnrate.report.fig_vit import NORMALISED, violins
 from attnrate.report.style.figure import plt
+from attnrate.report.table1 import PRETRAINED
 
-NAMES = {"dinov2-saliency": "DINOv2 ViT-S/14, fine-tuned for saliency", "toy": "random weights"}
 CURVES = (  # state, centred, how it is drawn, its name
     ("trained", True, {"color": "C0", "lw": 1.2}, "pretrained, keys centred"),
     ("trained", False, {"color": "C1", "lw": 0.7}, "pretrained, keys as they are"),
@@ -56,5 +56,5 @@ def figure(quantiles: pd.DataFrame, heads: pd.DataFrame, values: pd.DataFrame, n
     heat(rank, own, "energy99", "{:.0f}", "99 % energy rank")
     heat(spread, own, "spread", "{:.2f}", "sd / mean, median over k")
     count = own.groupby("group").n.max().sum()
-    drawn.suptitle(f"Figure 2 on {NAMES[name]}: {count} test images ({note}; keys centred)", fontsize=9)
+    drawn.suptitle(f"Figure 2 on {PRETRAINED[name]}: {count} test images ({note}; keys centred)", fontsize=9)
     return drawn

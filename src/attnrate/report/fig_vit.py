@@ -67,7 +67,7 @@ def error_panel(ax: plt.Axes, vit: pd.DataFrame, fits: dict, reading: str, recip
     for variant, style, label in ((SWEEP, "C0o", recipes[0]), (BESIDE, "C2s", recipes[1])):
         rows = vit[(vit.reading == reading) & (vit.variant == variant)]
         if len(rows):
-            ax.plot(rows.mh, rows.train_loss, style, ms=4, label=f"ours, {label}, each seed")
+            ax.plot(rows.mh, rows.error, style, ms=4, label=f"ours, {label}, each seed")
     if laws := fits["error"][reading]["laws"]:
         inside = m[m <= errors(vit, reading).index.max()]
         y, text = curve(laws, inside)

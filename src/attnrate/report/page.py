@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from attnrate.core.errors import UserError
 from attnrate.report import verdicts
-from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, counts, gate
+from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, counts, gate, headline
 from attnrate.report.tables import short
 
 CONTENT = Path(__file__).with_name("page.toml")
@@ -156,7 +156,7 @@ def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
     reports, notes = root / "reports", root / "docs" / "readings.md"
     given = content()
     listed = given["section"]
-    by_id, paper = {r["id"]: r for r in rows}, [r for r in rows if not r["ours"]]
+    by_id = {r["id"]: r for r in rows}
     rest = [name for name in by_id if name not in {c for s in listed for c in s["claims"]}]
     if rest:
         listed.append({"id": "more", "title": "More claims", "where": "", "about": "", "claims": rest, "settings": []})
@@ -165,8 +165,9 @@ def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
     env.filters["link"] = lambda path: Path(os.path.relpath(path, reports)).as_posix()
     body = re.sub(r"\A# .*\n", "", notes.read_text(encoding="utf-8"))  # the page has its own heading
     return env.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        rows=paper,
-        counts=counts(paper),
+        rows=rows,
+        answer=headline(rows),
+        counts=counts([r for r in rows if not r["ours"]]),
         picture=item(given["picture"], reports),
         facts={r["id"]: facts(r) for r in rows},
         classes=CLASSES,

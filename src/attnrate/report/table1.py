@@ -6,6 +6,7 @@ from attnrate.report import table_translation
 
 PAPER = {"original": 0.98, "permuted": 0.96}
 NAMES = {"cifar10": "CIFAR10", "toy": "toy images, not CIFAR10"}
+PRETRAINED = {"dinov2-saliency": "DINOv2 ViT-S/14, fine-tuned for saliency", "toy": "random weights"}
 ROWS = {
     "original": "original",
     "continued": "original, trained on as long as altered",
@@ -60,6 +61,7 @@ def cell(value: float, low: float, high: float, n: int, digits: int) -> str:
     return f"{value:.{digits}f}{spread} (n = {n})"
 
 
-def caption(profile: str) -> str:
-    how = f"{profile} profile; mean [range] over n seeds"
+def caption(profile: str, signature: str) -> str:
+    """The signature is sacreBLEU's: how its BLEU was computed."""
+    how = f"{profile} profile; mean [range] over n seeds; BLEU by sacreBLEU, {signature}"
     return f"Table 1: performance on original and altered temporal order ({how})."

@@ -27,7 +27,7 @@ class Depth(Section):
     lr: Rate = Field(description="peak learning rate of Adam")
     muon: Muon = Field(description="peak learning rate of Muon, on matrices; null: Adam on them too")
     warmup: Count = Field(description="warm-up steps")
-    gain: Positive = Field(description="factor on W_Q and W_K of the first layer at the start")
+    gain: Positive = Field(description="factor on W_Q and W_K of the first of two layers at the start")
     eval_size: Count = Field(description="fresh sequences for the test error")
     eval_seed: Seed = Field(description="seed of the test sequences")
 
@@ -60,7 +60,7 @@ class Filters(Section):
         return self
 
 
-Structure = Annotated[str, Field(pattern=r"^[1-9]\d? x [1-9]\d?$")]
+Structure = Annotated[str, Field(pattern=r"^[1-9]\d?x[1-9]\d?$")]
 Structures = Annotated[list[Structure], Field(min_length=1), AfterValidator(unique)]
 Counts = Annotated[list[Count], Field(min_length=1), AfterValidator(unique)]
 
@@ -71,7 +71,7 @@ class TrainedHeads(Section):
 
 
 class Heads(Section):
-    budget: Annotated[Count, Field(le=256)] = Field(description="h m_h")
+    budget: Annotated[Count, Field(le=256)] = Field(description="h m_h, the same for every model")
     heads: Counts = Field(description="numbers of heads h, divisors of the budget")
     targets: Structures = Field(description="targets: number of couplings x their rank")
     draws: Seeds = Field(description="draws of the couplings, each a replicate")
@@ -97,7 +97,7 @@ class Heads(Section):
         warm(self, "heads")
         if odd := [h for h in (*self.heads, *self.trained.heads) if self.budget % h]:
             raise ValueError(f"beyond.heads has {odd[0]} heads, which do not divide the budget {self.budget}")
-        if large := [t for t in (*self.targets, *self.trained.targets) if int(t.split(" x ")[1]) > self.modes]:
+        if large := [t for t in (*self.targets, *self.trained.targets) if int(t.split("x")[1]) > self.modes]:
             raise ValueError(f"beyond.heads: target {large[0]} has a rank above modes = {self.modes}")
         if self.points < self.tau or self.queries > self.tau:
             raise ValueError("beyond.heads: points should be at least tau, and queries at most tau")

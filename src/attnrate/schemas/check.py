@@ -31,8 +31,11 @@ def _rank(value: Any) -> int | str:
 
 
 def _launch(value: str) -> str:
-    if value != "python" and not re.fullmatch(r"(accelerate launch|torchrun)( [\w./:=-]+)*", value):
-        raise ValueError("should be python, or accelerate launch or torchrun with their options")
+    words = r"( [\w./:=,-]+)*"
+    if not re.fullmatch(rf"(srun{words} )?(python|(accelerate launch|torchrun){words})", value):
+        raise ValueError(
+            "should be python, or accelerate launch or torchrun with their options; srun may stand before it"
+        )
     return value
 
 
@@ -76,7 +79,10 @@ class Shared(Section):
         description="auto: a GPU if there is one; cuda: nothing is trained without one; cpu"
     )
     launch: Annotated[str, AfterValidator(_launch)] = Field(
-        description="what starts a training on CIFAR10 or text: python, accelerate launch or torchrun"
+        description="what starts a training on CIFAR10 or text: python, accelerate launch or torchrun, maybe after srun"
+    )
+    live: Literal["none", "dvclive", "tensorboard", "wandb"] = Field(
+        description="where such a training, if it is long, tells how it goes"
     )
     mh: Head = Field(description="head size m_h of Tables 2 and 3 and Figures 4 to 6")
 

@@ -206,6 +206,7 @@ class Catch(TorchFunctionMode):
             self.note("with scores capped by a tanh: they are those before it", scores.name)
         weights = scores.weights.reshape(*scores.q.shape[:-1], scores.k.shape[-2]).split(len(scores.q) // self.batch)
         self.emit(scores.number, scores.name, scores.q, scores.k, factor, scores.causal, weights.__getitem__, out)
+        scores.weights = None  # which knows its scores: a cycle, whose memory only a garbage collection would give back
 
     def attention(self, q, k, mask=None, later=False, scale=None, *, causal=False, number=-1, out=None) -> None:
         """Queries and keys as scaled_dot_product_attention takes them; later: later tokens are shut out."""

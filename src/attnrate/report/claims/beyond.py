@@ -151,7 +151,7 @@ def heads_structure(results: Path, rule: Criterion) -> Finding:
 def heads_trained(results: Path, rule: Criterion) -> Finding:
     trained = table(results, "beyond_heads").query("estimator == 'trained'").assign(share=lambda t: t.mse)
     parts, words, n = [], [], 0
-    for name, target, matching, other in (("one coupling", "1 x 8", 1, 4), ("four couplings", "4 x 4", 4, 1)):
+    for name, target, matching, other in (("one coupling", "1x8", 1, 4), ("four couplings", "4x4", 4, 1)):
         good, bad = cells = [cell(trained, "draw", target=target, heads=h) for h in (matching, other)]
         parts.append(log_ratio(rule, name, bad, good))
         words.append(

@@ -11,6 +11,8 @@ from attnrate.laws.vit import spread as spread_of_heads
 from attnrate.report.claims.ledger import Criterion, Exact, Finding, Undecided
 from attnrate.report.claims.statistics import ratios
 
+Replicates = pd.api.typing.DataFrameGroupBy  # the heads of each seed, or in each group of images
+
 
 def main(results: Path, name: str, state: str) -> pd.DataFrame:
     """The main model's spectra as the softmax sees them."""
@@ -25,12 +27,14 @@ def concentration(results: Path, rule: Criterion) -> Finding:
 
     trained, untrained = spread("trained"), spread("untrained")
     images = int(main(results, "values", "trained").n.max())
-    return Finding(
-        f"median sd / mean {trained.mean():.2f}; untrained {untrained.mean():.2f}",
-        [rule.part("", trained)],
-        f"Over {images} test images; keys centred, since the softmax ignores what is constant in a row.",
-        len(trained),
-    )
+    why = f"Over {images} test images; keys centred, since the softmax ignores what is constant in a row."
+    return concentrated(trained, untrained, rule, why)
+
+
+def concentrated(trained: pd.Series, untrained: pd.Series, rule: Criterion, why: str) -> Finding:
+    """Of the spreads of replicates."""
+    measured = f"median sd / mean {trained.mean():.2f}; untrained {untrained.mean():.2f}"
+    return Finding(measured, [rule.part("", trained)], why, len(trained))
 
 
 def convergence(results: Path, rule: Criterion) -> Finding:
@@ -59,7 +63,13 @@ def convergence(results: Path, rule: Criterion) -> Finding:
 
 def low_rank(results: Path, rule: Criterion) -> Finding:
     trained, untrained = (main(results, "ranks", state).groupby("seed") for state in ("trained", "untrained"))
-    mh, rank, null = int(trained.mh.first().iloc[0]), trained.energy99.mean(), untrained.energy99.mean()
+    why = "A model that has learned nothing is the null: its rank is that of the embedding of patches and positions."
+    return of_low_rank(trained, untrained, int(trained.mh.first().iloc[0]), rule, why)
+
+
+def of_low_rank(trained: Replicates, untrained: Replicates, mh: int, rule: Criterion, why: str) -> Finding:
+    """Of the ranks of heads by replicates."""
+    rank, null = trained.energy99.mean(), untrained.energy99.mean()
     return Finding(
         f"99 % energy rank {rank.mean():.1f} of {mh}, untrained {null.mean():.1f}; "
         f"90 % {trained.energy90.mean().mean():.1f}, untrained {untrained.energy90.mean().mean():.1f}",
@@ -67,12 +77,12 @@ def low_rank(results: Path, rule: Criterion) -> Finding:
             rule.part("of m_h", ratios(rank, np.full(len(rank), mh * rule.limits["share"]))),
             rule.part("of the untrained", ratios(rank, null)),
         ],
-        "A model that has learned nothing is the null: its rank is that of the embedding of patches and positions.",
+        why,
         len(rank),
     )
 
 
-def groups(results: Path, rule: Criterion, state: str) -> pd.core.groupby.DataFrameGroupBy:
+def groups(results: Path, rule: Criterion, state: str) -> Replicates:
     """The heads of the pretrained model, or of untrained ones, in each group of images; as the softmax sees them."""
     source = read_json(results / "vit_pretrained/source.json")
     if source["name"] == "toy":
@@ -85,35 +95,21 @@ def groups(results: Path, rule: Criterion, state: str) -> pd.core.groupby.DataFr
 
 def concentration_pretrained(results: Path, rule: Criterion) -> Finding:
     trained, untrained = (groups(results, rule, state) for state in ("trained", "untrained"))
-    found, null = trained.spread.median(), untrained.spread.median()
-    return Finding(
-        f"median sd / mean {found.mean():.2f}; untrained {null.mean():.2f}",
-        [rule.part("", found)],
-        f"One model; {len(found)} groups of {int(trained.n.max().iloc[0])} test images.",
-        len(found),
-    )
+    why = f"One model; groups of {int(trained.n.max().iloc[0])} test images."
+    return concentrated(trained.spread.median(), untrained.spread.median(), rule, why)
 
 
 def low_rank_pretrained(results: Path, rule: Criterion) -> Finding:
     trained, untrained = (groups(results, rule, state) for state in ("trained", "untrained"))
     size = read_json(results / "vit_pretrained/source.json")["sizes"]
-    mh, rank, null = size["width"] // size["heads"], trained.energy99.mean(), untrained.energy99.mean()
-    return Finding(
-        f"99 % energy rank {rank.mean():.1f} of {mh}, untrained {null.mean():.1f}; "
-        f"90 % {trained.energy90.mean().mean():.1f}, untrained {untrained.energy90.mean().mean():.1f}",
-        [
-            rule.part("of m_h", ratios(rank, np.full(len(rank), mh * rule.limits["share"]))),
-            rule.part("of the untrained", ratios(rank, null)),
-        ],
-        f"One model; {len(rank)} groups of images.",
-        len(rank),
-    )
+    why = f"One model; groups of {int(trained.n.max().iloc[0])} test images."
+    return of_low_rank(trained, untrained, size["width"] // size["heads"], rule, why)
 
 
 def fall(results: Path, rule: Criterion, reading: str, why: str) -> Finding:
     vit = pd.read_csv(results / "vit_table/vit.csv")
     runs = vit[(vit.reading == reading) & (vit.variant == SWEEP)]
-    wide = runs.pivot_table(index="seed", columns="mh", values="train_loss").dropna()
+    wide = runs.pivot_table(index="seed", columns="mh", values="error").dropna()
     if wide.shape[1] < 2:
         raise Undecided(f"two head sizes in the {reading} reading")
     small, large = wide.columns[0], wide.columns[-1]
@@ -129,7 +125,9 @@ def falls(results: Path, rule: Criterion) -> Finding:
     vit = pd.read_csv(results / "vit_table/vit.csv")
     other = errors(vit, "qk", BESIDE)
     beside = ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in other.items())
-    return fall(results, rule, "qk", f"Training error on images as they are; by the recipe beside AdamW: {beside}.")
+    sweep = vit[vit.variant == SWEEP]
+    what = "on images as they are" if sweep.error.equals(sweep.train_loss) else "of the last steps, on cropped images"
+    return fall(results, rule, "qk", f"Training error {what}; on images as they are by the other recipe: {beside}.")
 
 
 def falls_with_width(results: Path, rule: Criterion) -> Finding:
@@ -187,10 +185,10 @@ def permuted_patches(results: Path, rule: Criterion) -> Finding:
 
 EVALUATORS = {
     "vit-concentration": concentration,
-    "vit-concentration-pretrained": concentration_pretrained,
+    "pretrained-spread": concentration_pretrained,
     "vit-convergence": convergence,
     "vit-low-rank": low_rank,
-    "vit-low-rank-pretrained": low_rank_pretrained,
+    "pretrained-rank": low_rank_pretrained,
     "vit-error-falls": falls,
     "vit-width": falls_with_width,
     "vit-exponent": exponent,

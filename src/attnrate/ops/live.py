@@ -1,0 +1,50 @@
+"""A running training in a tracker of accelerate's: DVCLive, TensorBoard or Weights & Biases, as `live` says.
+
+stages/launcher.py hands over what the loop of the large models tells of its steps. No stage imports this, and a tracker
+that fails is told and left: it cannot change a result.
+"""
+
+import re
+from pathlib import Path
+
+from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
+
+from attnrate.core.params import read
+
+FOLDER = Path("live")  # git ignores it, DVC does not: `dvc plots show live` finds it
+FEWEST = 200  # steps; a shorter training is no news
+
+
+def options(name: str, run: Path) -> dict:
+    """What each tracker wants to be told of a run."""
+    if name == "dvclive":
+        quiet = {"save_dvc_exp": False, "dvcyaml": None, "monitor_system": False, "report": None}
+        return {"dir": str(run), "resume": True, **quiet}
+    return {"logging_dir": run.parent} if name == "tensorboard" else {"name": str(run.relative_to(FOLDER))}
+
+
+def begin(name: str, run: Path) -> GeneralTracker:
+    project = run.name if name == "tensorboard" else "attnrate"
+    tracker = LOGGER_TYPE_TO_CLASS[name](project, **options(name, run))
+    tracker.start()
+    return tracker
+
+
+class Follower:
+    """The trackers of a stage, one for each of its runs."""
+
+    def __init__(self, stage: str):
+        self.name, self.folder = read("params.yaml").get("live", "none"), FOLDER / re.sub(r"[^\w.-]+", "_", stage)
+        self.label, self.tracker = None, None
+
+    def follow(self, label: str, step: int, steps: int, news: dict) -> None:
+        if self.name == "none" or steps < FEWEST:
+            return
+        if label != self.label:
+            self.end()
+            self.label, self.tracker = label, begin(self.name, self.folder / re.sub(r"[^\w.-]+", "_", label))
+        self.tracker.log(news, step)
+
+    def end(self) -> None:
+        if self.tracker is not None:
+            self.tracker.finish()

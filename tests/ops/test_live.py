@@ -1,0 +1,91 @@
+"""What a training tells while it runs: it reaches a tracker, and changes nothing."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from attnrate.large import loop as large
+from attnrate.ops import live
+from tests.conftest import ROOT
+from tests.large.test_loop import Line
+
+
+class Heard(logging.Handler):
+    def __init__(self, tell):
+        super().__init__()
+        self.tell = tell
+
+    def emit(self, record):
+        self.tell(record.getMessage(), record.step, record.steps, record.news)
+
+
+@pytest.fixture
+def listen(monkeypatch):
+    logger = logging.getLogger("attnrate.live")
+
+    def to(tell):
+        monkeypatch.setattr(logger, "handlers", [Heard(tell)])
+        logger.setLevel(logging.INFO)
+
+    yield to
+    logger.setLevel(logging.NOTSET)
+
+
+def train(name):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(1, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    recipe = large.Recipe(steps=230, lr=0.1, history=3, checkpoint=100)
+    history = large.train(
+        model, Line(), large.classification_loss(), recipe, seed=0, checkpoint=Path(f"{name}.safetensors"), label="a, b"
+    )
+    return torch.cat([p.flatten() for p in model.parameters()]), history
+
+
+def test_a_long_training_is_in_dvclive_and_ends_in_the_same_bytes(listen):
+    Path("params.yaml").write_text("live: dvclive")
+    weights, history = train("alone")
+    follower = live.Follower("vit_main@all")
+    listen(follower.follow)
+    heard, same = train("heard")
+    follower.end()
+    assert torch.equal(weights, heard) and history.equals(same)
+    folder = Path("live/vit_main_all/a_b/plots/metrics")
+    found = {path.stem: pd.read_csv(path, sep="\t") for path in folder.iterdir()}
+    assert set(found) == {"loss", "lr", "points_per_second", "eta"}
+    assert found["loss"].step.tolist() == [50, 76, 100, 150, 152, 200, 228, 230]
+    assert (
+        found["loss"].loss.iloc[-1] < found["loss"].loss.iloc[0] and (found["points_per_second"].iloc[:, 1] > 0).all()
+    )
+    assert found["eta"].eta.iloc[-1] == 0 and not Path("dvc.yaml").exists()
+
+
+def test_a_short_training_and_none_leave_nothing(listen):
+    for name, steps in (("dvclive", live.FEWEST - 1), ("none", 10**6)):
+        Path("params.yaml").write_text(f"live: {name}")
+        live.Follower("s").follow("label", 50, steps, {"loss": 1.0})
+    assert not live.FOLDER.exists()
+
+
+SCRIPT = """
+import launcher
+import logging
+for step in (50, 100):
+    logging.getLogger("attnrate.live").info("run", extra={"step": step, "steps": 999, "news": {"loss": 1.0}})
+"""
+
+
+def test_a_tracker_that_fails_is_told_once_and_left(tmp_path):
+    (tmp_path / "stage.py").write_text(SCRIPT)
+    (tmp_path / "params.yaml").write_text("live: nonsense")
+    command = [sys.executable, "stage.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT / "stages")}, capture_output=True, text=True
+    )
+    said = [line for line in done.stderr.splitlines() if "GB peak" not in line]
+    assert done.returncode == 0 and said == ["stage: no live report (KeyError: 'nonsense'); the training goes on"]
