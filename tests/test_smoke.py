@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 # Data, a training, a figure and a table: every kind of out, all of them quick.
 SAMPLE = ("pod_targets", "rates_train@trained", "fig1", "claims")
 # Of every stage and a dep of none: the launcher, and the log that it writes.
-LAUNCHER = (pipeline.LAUNCHER, "src/attnrate/ops/runlog.py")
+LAUNCHER = (pipeline.LAUNCHER, "src/attnrate/ops/runlog.py", "src/attnrate/ops/live.py")
 
 
 @pytest.fixture(scope="module")
