@@ -42,13 +42,10 @@ def by_branch(runs: dict[str, dict], branch: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def markdown(runs: dict[str, dict], branch: dict[str, str], paper: str) -> str:
+def measured(runs: dict[str, dict], branch: dict[str, str]) -> list[str]:
+    """Where stages ran, and what branches and stages took."""
     machines = dict.fromkeys(f"{run['on']['processor']} ({run['on']['system']})" for run in runs.values())
-    lines = [
-        "# Cost of each stage",
-        "",
-        "## Laptop profile, measured",
-        "",
+    return [
         f"Last run of each stage, on {', '.join(machines)}. Seconds are those of a stage's process, its imports "
         "included, DVC's own excluded.",
         "",
@@ -57,6 +54,16 @@ def markdown(runs: dict[str, dict], branch: dict[str, str], paper: str) -> str:
         "| stage | seconds | peak memory (GB) |",
         "|---|---:|---:|",
         *(f"| {name} | {run['seconds']:.1f} | {run['peak_gb']:.2f} |" for name, run in runs.items()),
+    ]
+
+
+def markdown(runs: dict[str, dict], branch: dict[str, str], paper: str) -> str:
+    lines = [
+        "# Cost of each stage",
+        "",
+        "## Laptop profile, measured",
+        "",
+        *measured(runs, branch),
         "",
         "## Paper profile, estimated",
         "",

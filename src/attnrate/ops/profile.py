@@ -11,6 +11,7 @@ from typing import Any
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
+from attnrate.report.published import flatten
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
 
@@ -25,13 +26,6 @@ def overlay(base: dict, top: dict, path: Path, prefix: str = "") -> dict:
         nested = isinstance(new, dict) and isinstance(value, dict)
         merged[key] = overlay(value, new, path, f"{prefix}{key}.") if nested else new
     return merged
-
-
-def flatten(tree: dict, prefix: str = "") -> dict[str, Any]:
-    flat = {}
-    for key, value in tree.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 def options(tree: dict) -> list[str]:
