@@ -28,7 +28,7 @@ from tests.report.made import rows
 from tests.report.reader import Reader, plain
 
 SECTIONS = page.content()["section"]
-ITEMS = [page.content()["picture"], *(i for s in SECTIONS for i in s["item"])]
+ITEMS = [page.content()["picture"], page.content()["scale"], *(i for s in SECTIONS for i in s["item"])]
 SETTINGS = check(Params, params.read(ROOT / "params.yaml"), "params.yaml")
 TABLE = pd.DataFrame({"": ["Original", "Altered"], "RNN": ["1.02e-07 [1–2; n=3] (paper 1.02e-07)", "x | <y>"]})
 
