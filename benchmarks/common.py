@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from attnrate.core import files, params, stage
+from attnrate import cores
+from attnrate.core import files, params
 from attnrate.ops import runlog
 
 FOLDER = Path(__file__).resolve().parent
@@ -68,7 +69,7 @@ def alternate(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str,
 def as_stage() -> Iterator[None]:
     """PyTorch as stages set it; outside, as a user finds it."""
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
-    stage.set_threads(THREADS)
+    cores.set_threads(THREADS)
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 import launcher  # noqa: F401
 
+from attnrate import cores
 from attnrate.beyond import causal
 from attnrate.core import files, stage
 from attnrate.core.params import Group
@@ -12,7 +13,7 @@ NAMES = ("exp/original", "exp/exchange", "exp/roll")
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     own, recipe, test = p.beyond.causal, p.linear.recipes.centred, p.linear.eval
     cells = targets.replicates(targets.load(stage.data("targets") / "linear.npz"), NAMES, own.seeds)
     masked = Group(p.linear.model | {"causal": True})

@@ -2,17 +2,20 @@
 
 import launcher  # noqa: F401
 
+from itertools import chain
+
 import pandas as pd
 
+from attnrate import cores
 from attnrate.beyond import depth
 from attnrate.core import files, stage
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     own = p.beyond.depth
-    rows = [row for model in depth.MODELS for row in depth.run(*model, own)]
-    files.write_csv(to.results / "errors.csv", pd.DataFrame(rows))
+    found = cores.side_by_side(lambda model: depth.run(*model, own), depth.MODELS)
+    files.write_csv(to.results / "errors.csv", pd.DataFrame(chain(*found)))
     files.write_json(to.results / "floor.json", depth.affine_floor(own))
 
 

@@ -4,6 +4,7 @@ import launcher  # noqa: F401
 
 import pandas as pd
 
+from attnrate import cores
 from attnrate.beyond import filters
 from attnrate.core import files, stage
 from attnrate.linear import handset, targets
@@ -11,7 +12,7 @@ from attnrate.linear.train import fresh_mse, result_row, run_transformer, train_
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     own, recipe, model, test = p.beyond.filters, p.linear.recipes.centred, p.linear.model, p.linear.eval
     spanning = filters.spanning(own.shares, p.linear.target.tau, own.filter_seed)
     cells = [(t, own.seed + t.draw) for t in spanning]

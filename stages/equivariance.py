@@ -4,6 +4,7 @@ import launcher  # noqa: F401
 
 import torch
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.small.transformer import Transformer
 
@@ -24,7 +25,7 @@ def deviation(model, tau, seed):
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     tau, seed, sizes = p.rates.target.tau, p.rates.target.eval_seed, p.rates.model
     heads = [max(p.rates.constructive.mh)] * MODELS
     plain = Transformer(heads, range(MODELS), **sizes).double()

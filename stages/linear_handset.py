@@ -4,6 +4,7 @@ import launcher  # noqa: F401
 
 import pandas as pd
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.linear import handset, targets
 from attnrate.linear.train import fresh_mse, result_row
@@ -12,7 +13,7 @@ DECAYING = ("original", "causal", "altered-kernel")  # of kernel e^-s; permute-k
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     rows = []
     for t in targets.load(stage.data("targets") / "linear.npz"):
         if t.kernel == "exp" and t.alteration in DECAYING:

@@ -5,14 +5,18 @@ import launcher  # noqa: F401
 import numpy as np
 import pandas as pd
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.linear import targets
 from attnrate.linear.floors import floor
 from attnrate.linear.train import curves, result_row, train_rnn
+from attnrate.small.stacks import joined, plain
+
+MODELS = 8  # of a stack: their matrices stay in a core's cache for the τ products of a step
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     own, rows, histories, kernels, weights = p.linear.rnn, [], [], [], {}
     every = targets.load(stage.data("targets") / "linear.npz")
     printed = list(dict.fromkeys([*p.linear.cells.names, *p.linear.mixing.bare]))  # the Transformer's targets too
@@ -24,18 +28,26 @@ def main(p, to):
         ("rnn-bias", "population", True, [*judged, *rest], own.steps),
         ("rnn-bias", "samples", True, beside, own.sample_steps),
     ]
-    for name, recipe, bias, cells, steps in runs:
+
+    def fit(part):
+        _, recipe, bias, cells, steps = part
         aims, seeds = zip(*cells, strict=True)
         model, mse, history = train_rnn(aims, seeds, recipe=recipe, bias=bias, steps=steps, lr=own.lr, batch=own.batch)
         learned, _ = model.kernel_and_offset(len(every[0].matrix))
+        return mse, history, learned.detach().numpy(), plain(model)
+
+    parts = [(*run[:3], cells, run[4]) for run in runs for cells in cores.stacks(run[3], MODELS)]
+    for (name, recipe, bias, cells, _), found in zip(parts, cores.side_by_side(fit, parts), strict=True):
+        mse, history, learned, arrays = found
         histories += curves(history, cells, name, recipe)
         for i, (t, seed) in enumerate(cells):
             best = floor(t.matrix, "free" if bias else "none")
             rows.append(result_row(t, name, recipe, seed, mse[i], floor=best.mse))
             if name == "rnn":
-                k = {"s": np.arange(len(best.kernel)), "best": best.kernel, "learned": learned[i].detach().numpy()}
+                k = {"s": np.arange(len(best.kernel)), "best": best.kernel, "learned": learned[i]}
                 kernels.append(pd.DataFrame({"target": t.name, "seed": seed, **k}))
-        weights |= {f"{name}.{recipe}.{k}": v for k, v in model.state_dict().items()}
+        weights.setdefault(f"{name}.{recipe}", []).append(arrays)
+    weights = {f"{name}.{k}": v for name, found in weights.items() for k, v in joined(found).items()}
     files.write_csv(to.results / "errors.csv", pd.DataFrame(rows))
     files.write_csv(to.results / "history.csv", pd.concat(histories))
     files.write_csv(to.results / "kernels.csv", pd.concat(kernels))

@@ -2,17 +2,20 @@
 
 import launcher  # noqa: F401
 
+from itertools import chain
+
 import pandas as pd
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.rates import free_kernel, pod
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     targets = pod.load_grid(stage.data("targets") / "pod", p.rates.target)
-    rows = [row for target in targets for row in free_kernel.errors(target, p.rates.free_kernel, p.rates.model)]
-    files.write_csv(to.results / "errors.csv", pd.DataFrame(rows))
+    found = cores.side_by_side(lambda target: free_kernel.errors(target, p.rates.free_kernel, p.rates.model), targets)
+    files.write_csv(to.results / "errors.csv", pd.DataFrame(chain(*found)))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import launcher  # noqa: F401
 
 import pandas as pd
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.large import device, parts
 from attnrate.sources import pairs
@@ -18,7 +19,8 @@ SHOWN = 20
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
+    on = device.choose(p.device)
     sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
     seeds, variants, corpus = p.translation.train.seeds, p.translation.tune.variants, stage.data("translation_corpus")
     vocabulary = tokens.Vocabulary(stage.data("translation_tokens") / "vocabulary.model")
@@ -32,14 +34,16 @@ def main(p, to):
         else:
             folder = stage.data("translation_permuted")
             path = parts.weights(folder, p.translation.tune.parts, f"{variant}_seed{seed}")
-        return model.load(path, **sizes).to(device.choose(p.device))
+        return model.load(path, **sizes).to(on)
 
+    def translate(case):
+        given = source if case[0] in ("original", "continued") else permuted
+        return beam.translate(trained(*case), given, **p.translation.decode)
+
+    cases = [(variant, seed) for seed in seeds for variant in ("original", "unadapted", *variants)]
     found = {("copy", None): english}
-    for seed in seeds:
-        for variant in ("original", "unadapted", *variants):
-            given = source if variant in ("original", "continued") else permuted
-            ids = beam.translate(trained(variant, seed), given, **p.translation.decode)
-            found[variant, seed] = [vocabulary.decode(sentence) for sentence in ids]
+    for case, ids in zip(cases, cores.for_device(on)(translate, cases), strict=True):
+        found[case] = [vocabulary.decode(sentence) for sentence in ids]
 
     name = pairs.load_name(corpus)
     rows = [

@@ -2,6 +2,7 @@
 
 import launcher  # noqa: F401
 
+from attnrate import cores
 from attnrate.core import stage
 from attnrate.large.parts import holds
 from attnrate.translation import model
@@ -9,7 +10,7 @@ from attnrate.translation.train import Run, train_all
 
 
 def main(p, to, part):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
     seeds = p.translation.train.seeds
     runs = [Run("original", seed, lambda seed=seed: model.build(seed=seed, **sizes)) for seed in seeds]

@@ -6,6 +6,7 @@ as permuted, but from where the original model itself started, and as long as it
 
 import launcher  # noqa: F401
 
+from attnrate import cores
 from attnrate.core import stage
 from attnrate.large import parts
 from attnrate.translation import model
@@ -13,7 +14,7 @@ from attnrate.translation.train import Run, train_all
 
 
 def main(p, to, part):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
     tune, train, weights = p.translation.tune, p.translation.train, stage.data("translation_main")
 

@@ -4,6 +4,7 @@ import launcher  # noqa: F401
 
 import pandas as pd
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.large import parts
 from attnrate.spectra.measure import measure
@@ -11,7 +12,7 @@ from attnrate.translation import model, tokens
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
     seed, length = p.translation.train.seeds[0], p.translation.spectra.tokens
     given = tokens.load(stage.data("translation_tokens") / "tokens.npz")

@@ -2,6 +2,7 @@
 
 import launcher  # noqa: F401
 
+from attnrate import cores
 from attnrate.core import stage
 from attnrate.large.parts import holds
 from attnrate.vit import model
@@ -9,7 +10,7 @@ from attnrate.vit.train import Run, train_all
 
 
 def main(p, to, part):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     own, sizes = p.vit.beside, p.vit.model
 
     def run(mh, seed):

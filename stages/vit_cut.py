@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.cut import probe
 from attnrate.cut.study import curves
@@ -30,12 +31,10 @@ def pictures(images, view, number, device):
     return [(view(part.to(device)), label.long().to(device)) for part, label in pairs]
 
 
-def main_vits(own, sizes, images, number, device):
-    view = View(sizes.image_size, own.start)
-    for seed in own.seeds:
-        path = parts.weights(stage.data("vit_main"), own.parts, f"main_seed{seed}")
-        found = model.load(path, "qk", own.mh, **sizes).to(device)
-        yield "main", seed, own.mh, found, pictures(images, view, number, device)
+def main_vit(seed, own, sizes, images, number, device):
+    path = parts.weights(stage.data("vit_main"), own.parts, f"main_seed{seed}")
+    found = model.load(path, "qk", own.mh, **sizes).to(device)
+    return own.mh, found, pictures(images, View(sizes.image_size, own.start), number, device)
 
 
 def pretrained_vit(own, images, cut, device):
@@ -47,10 +46,10 @@ def pretrained_vit(own, images, cut, device):
     x, y = (torch.from_numpy(images[name][: cut.probe]) for name in ("train_x", "train_y"))
     seen = probe.features(found, (view(part.to(device)) for part in x.split(BATCH)))
     found.head = probe.probe(seen, y.long(), 10).to(device)
-    yield "pretrained", 0, mh, found, pictures(images, view, cut.inputs, device)
+    return mh, found, pictures(images, view, cut.inputs, device)
 
 
-def translators(train, sizes, number, device):
+def translator(seed, train, sizes, number, device):
     """Each sentence alone, since sentences of one length are few."""
     given = tokens.load(stage.data("translation_tokens") / "tokens.npz")
     pairs = []
@@ -59,26 +58,32 @@ def translators(train, sizes, number, device):
         start = torch.full((1, 1), tokens.PAD)
         named = {"input_ids": source, "decoder_input_ids": torch.cat([start, target[:, :-1]], 1)}
         pairs.append(({k: v.to(device) for k, v in named.items()}, target.to(device)))
-    for seed in train.seeds:
-        path = parts.weights(stage.data("translation_main"), train.parts, f"original_seed{seed}")
-        found = seq2seq.load(path, **sizes).to(device)
-        found.config.use_cache = False
-        yield "translation", seed, sizes["width"] // sizes["heads"], found, pairs
+    path = parts.weights(stage.data("translation_main"), train.parts, f"original_seed{seed}")
+    found = seq2seq.load(path, **sizes).to(device)
+    found.config.use_cache = False
+    return sizes["width"] // sizes["heads"], found, pairs
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     device = devices.choose(p.device)
-    images, own, tables = load(stage.data("vit_images") / "images.npz"), p.vit.cut, []
+    images, own = load(stage.data("vit_images") / "images.npz"), p.vit.cut
     words = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
-    for cases in (
-        main_vits(p.vit.main, p.vit.model, images, own.inputs, device),
-        translators(p.translation.train, words, own.inputs, device),
-        pretrained_vit(p.vit.pretrained, images, own, device),
-    ):
-        for name, seed, full, found, batches in cases:
-            table = curves(found, batches, sorted({*(m for m in own.sizes if m < full), full}))
-            tables.append(pd.DataFrame({"model": name, "seed": seed}, index=table.index).join(table))
+
+    def cut(case):
+        name, seed = case
+        full, found, batches = {
+            "main": lambda: main_vit(seed, p.vit.main, p.vit.model, images, own.inputs, device),
+            "translation": lambda: translator(seed, p.translation.train, words, own.inputs, device),
+            "pretrained": lambda: pretrained_vit(p.vit.pretrained, images, own, device),
+        }[name]()
+        table = curves(found, batches, sorted({*(m for m in own.sizes if m < full), full}))
+        return pd.DataFrame({"model": name, "seed": seed}, index=table.index).join(table)
+
+    cases = [("pretrained", 0)]  # the longest
+    cases += [("translation", seed) for seed in p.translation.train.seeds]
+    cases += [("main", seed) for seed in p.vit.main.seeds]
+    tables = cores.for_device(device)(cut, cases)
     files.write_csv(to.results / "curves.csv", pd.concat(tables).drop(columns="layers"))
 
 

@@ -6,6 +6,7 @@ random permutation; permuted-scratch: as permuted, but from where the main model
 
 import launcher  # noqa: F401
 
+from attnrate import cores
 from attnrate.core import stage
 from attnrate.large.parts import holds
 from attnrate.vit import model
@@ -14,7 +15,7 @@ from attnrate.vit.train import Run, train_all
 
 
 def main(p, to, part):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main") / part
     given = stage.data("vit_pretrained") / "weights.safetensors"  # if the main model started from them
     patches = (sizes.image_size // sizes.patch) ** 2

@@ -9,12 +9,14 @@ nothing but the weights: trainings may start from them, and should not wait for 
 
 import launcher  # noqa: F401
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.core.errors import UserError
 from attnrate.laws.vit import spread
@@ -47,7 +49,7 @@ def quantiles(violins, layer):
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     own = p.vit.pretrained
     weights, about = obtain(own)
     tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
@@ -58,8 +60,10 @@ def main(p, to):
     mh = sizes["width"] // sizes["heads"]
     trained = model.make("qk", mh, 0, own.name, to.data / "weights.safetensors", **sizes)
     images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: own.images])
-    heads, values, violins, view = [], [], [], View(own.image_size, own.name)
-    for group, part in enumerate(images.tensor_split(own.groups)):
+    parts, view = images.tensor_split(own.groups), View(own.image_size, own.name)
+
+    def seen(group):
+        part, heads, values = parts[group], [], []
         few = part[: own.beside]
         untrained = model.build("qk", mh, seed=group, **sizes)
         cases = (
@@ -69,16 +73,19 @@ def main(p, to):
         )
         for state, centred, vit, chosen in cases:
             batches = (view(batch) for batch in chosen.split(64))
-            seen = measure(vit, batches, "tokens", centred)
+            taken = measure(vit, batches, "tokens", centred)
             keys = {"state": state, "centred": centred, "group": group}
-            found = seen.ranks.merge(spread(seen.spectra, own.floor, ["layer", "head"]).reset_index())
+            found = taken.ranks.merge(spread(taken.spectra, own.floor, ["layer", "head"]).reset_index())
             heads.append(pd.DataFrame(keys, index=found.index).join(found))
-            values.append(pd.DataFrame(keys, index=seen.spectra.index).join(seen.spectra))
+            values.append(pd.DataFrame(keys, index=taken.spectra.index).join(taken.spectra))
             if centred and state == "trained":
-                violins.append(seen.violins)
-    files.write_csv(to.results / "heads.csv", pd.concat(heads))
+                violins = taken.violins
+        return heads, values, violins
+
+    heads, values, violins = zip(*cores.side_by_side(seen, range(own.groups)), strict=True)
+    files.write_csv(to.results / "heads.csv", pd.concat(chain(*heads)))
     by = ["state", "centred", "layer", "head", "k"]
-    spectra = pd.concat(values).groupby(by, as_index=False)[["mean", "sd"]].mean()
+    spectra = pd.concat(chain(*values)).groupby(by, as_index=False)[["mean", "sd"]].mean()
     files.write_csv(to.results / "values.csv", spectra[spectra.layer == spectra.layer.max()])
     files.write_csv(to.results / "quantiles.csv", pd.concat(quantiles(violins, name) for name in ("first", "last")))
 

@@ -7,9 +7,12 @@ The folder of data has each image's values for the first head, of the first seed
 
 import launcher  # noqa: F401
 
+from functools import partial
+
 import pandas as pd
 import torch
 
+from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.large import device as devices
 from attnrate.large import parts
@@ -19,37 +22,49 @@ from attnrate.vit.view import View, load
 
 
 def main(p, to):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     main, sweep, sizes = p.vit.main, p.vit.sweep, p.vit.model
 
-    def cases():  # (name, what stands in the table, what its inputs are made for, the model)
+    def cases():  # (name, what stands in the table, what its inputs are made for, how its model is made)
         for name in p.vit.grid.models:
             reading, mh = name.split("-")[0], int(name.split("-")[1])
             for seed in sweep.seeds:
                 weights = stage.data(f"vit_sweep/{name}/original_seed{seed}.safetensors")
                 keys = {"reading": reading, "mh": mh, "seed": seed}
-                yield name, keys, sweep.start, model.load(weights, reading, mh, **sizes)
+                yield name, keys, sweep.start, partial(model.load, weights, reading, mh, **sizes)
         for seed in main.seeds:
             keys = {"reading": "qk", "mh": main.mh, "seed": seed}
             weights = parts.weights(stage.data("vit_main"), main.parts, f"main_seed{seed}")
-            yield "main", keys | {"state": "trained"}, main.start, model.load(weights, "qk", main.mh, **sizes)
-            untrained = model.build("qk", main.mh, seed=seed, **sizes).eval()
+            yield "main", keys | {"state": "trained"}, main.start, partial(model.load, weights, "qk", main.mh, **sizes)
+            untrained = partial(model.build, "qk", main.mh, seed=seed, **sizes)
             yield "main", keys | {"state": "untrained"}, main.start, untrained
 
     images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: p.vit.spectra.images])
     device = devices.choose(p.device)
-    tables = {"values": [], "ranks": [], "main_values": [], "main_ranks": []}
-    kept = set()
-    for name, keys, start, found in cases():
-        found, view, prefix = found.to(device), View(sizes.image_size, start), "main_" if name == "main" else ""
+
+    def spectra(case):
+        _, keys, start, make = case
+        found, view, seen = make().to(device).eval(), View(sizes.image_size, start), {}
         for centred in (False, True):
             batches = (view(part.to(device)) for part in images.split(64))
-            seen = measure(found, batches, p.vit.spectra.normalisation, centred)
-            for what, table in (("values", seen.spectra), ("ranks", seen.ranks)):
-                tables[prefix + what].append(pd.DataFrame(keys | {"centred": centred}, index=table.index).join(table))
-            if name not in kept:
-                kept.add(name)
-                files.write_npz(to.data / f"{name}.npz", seen.violins)
+            seen[centred] = measure(found, batches, p.vit.spectra.normalisation, centred)
+
+        def keyed(centred, table):
+            return pd.DataFrame(keys | {"centred": centred}, index=table.index).join(table)
+
+        values, ranks = ([keyed(c, getattr(s, what)) for c, s in seen.items()] for what in ("spectra", "ranks"))
+        return values, ranks, seen[False].violins
+
+    every = list(cases())
+    tables = {"values": [], "ranks": [], "main_values": [], "main_ranks": []}
+    kept = set()
+    for (name, *_), found in zip(every, cores.for_device(device)(spectra, every), strict=True):
+        prefix, (values, ranks, violins) = "main_" if name == "main" else "", found
+        tables[f"{prefix}values"] += values
+        tables[f"{prefix}ranks"] += ranks
+        if name not in kept:
+            kept.add(name)
+            files.write_npz(to.data / f"{name}.npz", violins)
     for name, found in tables.items():
         joined = pd.concat(found).sort_values(["reading", "mh", "seed"], kind="stable")
         files.write_csv(to.results / f"{name}.csv", joined)

@@ -2,13 +2,14 @@
 
 import launcher  # noqa: F401
 
+from attnrate import cores
 from attnrate.core import stage
 from attnrate.vit import model
 from attnrate.vit.train import Run, train_all
 
 
 def main(p, to, name):
-    stage.set_threads(p.threads)
+    cores.set_threads(p.threads)
     reading, mh = name.split("-")
     own, sizes = p.vit.sweep, p.vit.model
 

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from attnrate.core import files, stage
 from attnrate.core.errors import UserError
@@ -129,15 +128,3 @@ def test_a_wrong_number_of_words_is_answered_by_the_right_one(run, words):
 def test_results_and_data_of_other_stages_are_found_by_their_names():
     assert stage.results("rates_table") == Path("reports/results/rates_table")
     assert stage.data("vit_main") == Path("data/vit_main") and stage.results() == Path("reports/results")
-
-
-def test_threads_and_determinism_are_set():
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
-    try:
-        stage.set_threads(3)
-        assert torch.get_num_threads() == 3 and torch.are_deterministic_algorithms_enabled()
-    finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1])
-        torch.utils.deterministic.fill_uninitialized_memory = filled

@@ -9,7 +9,9 @@ import sys
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -188,8 +190,14 @@ def test_an_interrupted_run_says_whether_it_goes_on(tmp_path, monkeypatch):
 def test_what_a_stage_writes_is_in_place_before_its_checkpoints_go():
     with Outs() as to:
         to.name = "demo/item"
-        curves = [pd.DataFrame({"step": [1, 2], "loss": [3.0, 2.0]})] * 2
-        large.write(to, "scores.csv", [{"seed": 0}, {"seed": 1}], curves, {"seed0": {"w": torch.ones(2)}})
+        curve = pd.DataFrame({"step": [1, 2], "loss": [3.0, 2.0]})
+        runs = [SimpleNamespace(name=f"seed{i}", seed=i) for i in range(2)]
+
+        def fit(run, accelerator):
+            assert accelerator.device.type == "cpu"
+            return {"seed": run.seed}, curve, {"w": np.ones(2, np.float32)}
+
+        large.train_each(runs, fit, to, "scores.csv", "cpu")
         results, data = Path("reports/results/demo/item"), Path("data/demo/item")
         assert pd.read_csv(results / "scores.csv").seed.tolist() == [0, 1]
         assert pd.read_csv(results / "history.csv").step.tolist() == [1, 2, 1, 2]

@@ -58,7 +58,6 @@ def test_two_processes_drop_different_units(dropped):
     assert one.shape == other.shape and not (one == other).all(1).any()
 
 
-@pytest.mark.xfail(strict=True, reason="the second process finds no state of its random numbers")
 def test_two_killed_processes_end_in_the_same_bytes_each_with_its_own_dropout(dropped, tmp_path):
     launcher, end = start(TORCHRUN, tmp_path, dropout=0.3, pause=0.02), time.monotonic() + 120
     while not saved_step(tmp_path / "run.safetensors"):

@@ -177,6 +177,7 @@ def test_every_run_gets_a_row_a_curve_and_weights(monkeypatch):
     """The state of the end is averaged with earlier ones, and a permuted run sees permuted sources."""
     tokens.save(Path("tokens.npz"), encoded())
     seen = []
+    monkeypatch.setenv("ATTNRATE_CORES", "1")  # in this process, where `seen` is
     monkeypatch.setattr(translation, "permute", lambda s: seen.append(len(s)) or tokens.permute(s))
     start = functools.partial(seq2seq.build, seed=0, **SHAPE)
     runs = [translation.Run("original", 0, start)]

@@ -49,12 +49,3 @@ def run(main: Callable[..., None]) -> None:
     with Outs() as to:
         to.name = f"{Path(sys.argv[0]).stem}/{'-'.join(sys.argv[1:])}".rstrip("/")
         main(params.read("params.yaml"), to, *sys.argv[1:])
-
-
-def set_threads(threads: int) -> None:
-    """PyTorch with so many CPU threads, the same bits at every run."""
-    import torch  # two seconds that figures need not pay
-
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # with NaN, for code that reads before it writes

@@ -98,5 +98,5 @@ def restore(
     optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
     for name, put in (("rng.cpu", torch.set_rng_state), ("rng.cuda", torch.cuda.set_rng_state)):
         if len(tensors.get(name, ())) == world and (name == "rng.cpu" or torch.cuda.is_available()):
-            put(tensors[name][rank])
+            put(tensors[name][rank].clone())  # PyTorch reads a state from where its memory begins
     return state

@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from tqdm import tqdm
 from attnrate.core import files
 from attnrate.core.errors import UserError
 from attnrate.core.stage import Outs
+from attnrate.cores import side_by_side
 from attnrate.large import device as devices
 from attnrate.large.checkpoint import random_states, restore, save
 from attnrate.optim.muon import Muon, like_adam
@@ -111,13 +112,38 @@ def make_accelerator(device: str = "auto") -> Accelerator:
     return Accelerator(cpu=not gpu, mixed_precision="bf16" if mixed else "no")
 
 
-def write(to: Outs, name: str, rows: list[dict], curves: list[pd.DataFrame], models: dict[str, dict]) -> None:
-    """A row for each run, their loss curves and weights, moved into place before their checkpoints go."""
-    files.write_csv(to.results / name, pd.DataFrame(rows))
-    files.write_csv(to.results / "history.csv", pd.concat(curves))
-    for run, state in models.items():
-        files.write_weights(to.data / f"{run}.safetensors", state)
-    to.close()
+class Named(Protocol):
+    name: str
+
+
+Found = tuple[dict, pd.DataFrame, dict[str, np.ndarray]]  # a row, the loss curve, the weights
+
+
+def train_each(
+    runs: Sequence[Named], fit: Callable[[Named, Accelerator], Found | None], to: Outs, name: str, device: str
+) -> None:
+    """Write fit(run, accelerator) of every run, a row of the table `name` each, before their checkpoints go.
+
+    On a CPU runs are side by side; on a GPU, or in several processes, the first of which has results, in turn.
+    """
+
+    def write(found: list[Found]) -> None:
+        rows, curves, weights = zip(*found, strict=True)
+        files.write_csv(to.results / name, pd.DataFrame(rows))
+        files.write_csv(to.results / "history.csv", pd.concat(curves))
+        for run, state in zip(runs, weights, strict=True):
+            tensors = {k: torch.from_numpy(v) for k, v in state.items()}
+            files.write_weights(to.data / f"{run.name}.safetensors", tensors)
+        to.close()
+
+    if "WORLD_SIZE" in os.environ or devices.choose(device).type != "cpu":
+        accelerator = make_accelerator(device)
+        found = [fit(run, accelerator) for run in runs]
+        if accelerator.is_main_process:
+            write(found)
+        accelerator.wait_for_everyone()
+    else:
+        write(side_by_side(lambda run: fit(run, make_accelerator("cpu")), runs))
 
 
 def _batches(data: Data, seed: int, start: int) -> Iterator[np.ndarray]:

@@ -1,6 +1,7 @@
 """Training RNNs and Transformers on the linear targets of section 6, each set as one stack."""
 
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from attnrate.core.params import Group
+from attnrate.cores import side_by_side, stacks
 from attnrate.linear.floors import MEAN, VARIANCE, constant_predictor
 from attnrate.linear.targets import FILTER_LENGTH, LinearTarget
 from attnrate.small.loop import train
 from attnrate.small.rnn import LinearRNN
+from attnrate.small.stacks import joined, plain
 from attnrate.small.streams import Streams
 from attnrate.small.transformer import Transformer
 
@@ -155,13 +158,18 @@ def curves(history: pd.DataFrame, cells: list[tuple[LinearTarget, int]], model: 
 
 def run_transformer(
     cells: list[tuple[LinearTarget, int]], mh: int, name: str, recipe: Group, model: Group, budget: Group, test: Group
-) -> tuple[pd.DataFrame, pd.DataFrame, nn.Module]:
-    """Rows of errors.csv for cells (target, seed), their history, and the stack."""
-    aims, seeds = zip(*cells, strict=True)
-    half = {}
-    halfway = (lambda stack: half.update(mse=fresh_mse(stack, aims, **test))) if budget.gate else None
-    stack, history = train_transformer(aims, seeds, mh, name, recipe, model, budget, halfway)
-    mse = fresh_mse(stack, aims, **test)
-    at_half = half.get("mse", [None] * len(cells))
-    rows = [result_row(t, "transformer", name, s, mse[i], mh=mh, half=at_half[i]) for i, (t, s) in enumerate(cells)]
-    return pd.DataFrame(rows), pd.concat(curves(history, cells, "transformer", name)), stack
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Tensor]]:
+    """Rows of errors.csv for cells (target, seed), their history, and the weights of them all."""
+
+    def fit(cells: list[tuple[LinearTarget, int]]) -> tuple[list[dict], list[pd.DataFrame], dict[str, np.ndarray]]:
+        aims, seeds = zip(*cells, strict=True)
+        half = {}
+        halfway = (lambda stack: half.update(mse=fresh_mse(stack, aims, **test))) if budget.gate else None
+        stack, history = train_transformer(aims, seeds, mh, name, recipe, model, budget, halfway)
+        mse = fresh_mse(stack, aims, **test)
+        at_half = half.get("mse", [None] * len(cells))
+        rows = [result_row(t, "transformer", name, s, mse[i], mh=mh, half=at_half[i]) for i, (t, s) in enumerate(cells)]
+        return rows, curves(history, cells, "transformer", name), plain(stack)
+
+    rows, tables, weights = zip(*side_by_side(fit, stacks(cells)), strict=True)
+    return pd.DataFrame(chain(*rows)), pd.concat(chain(*tables)), joined(weights)

@@ -25,7 +25,9 @@ PACKAGES = (
 
 def append(stage: str, seconds: float) -> None:
     """The run that ends now."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+    own, largest = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    at_once = sys.modules["attnrate.cores"].most_at_once if "attnrate.cores" in sys.modules else 1
+    peak = max(own, at_once * largest) / (2**30 if sys.platform == "darwin" else 2**20)
     print(f"{stage}: {seconds:.1f} s, {peak:.2f} GB peak", file=sys.stderr)
     entry = {"stage": stage, "seconds": round(seconds, 1), "peak_gb": round(peak, 2), "on": machine()}
     entry["params"] = parameters()

@@ -73,7 +73,7 @@ class Shared(Section):
 
     profile: Literal["laptop", "smoke", "desk", "paper"] = Field(description="name of the profile, printed beside every result")
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(
-        description="CPU threads of every training; results differ between thread counts"
+        description="CPU threads of a training that is alone in its stage; others run side by side, one thread each"
     )
     device: Literal["auto", "cuda", "cpu"] = Field(
         description="auto: a GPU if there is one; cuda: nothing is trained without one; cpu"

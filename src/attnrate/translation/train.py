@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers import MarianMTModel
 
@@ -183,12 +184,11 @@ def train_all(
 
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
-    accelerator = large.make_accelerator(device)
     sentences = load(tokens)
     settings = {"model": model, "train": train, "runs": [run.keys | {"tune": run.tune} for run in runs]}
-    rows, curves, models = [], [], {}
     with checkpoint.kept(to.name, settings, [tokens, *inputs]) as folder:
-        for run in runs:
+
+        def fit(run: Run, accelerator: Accelerator) -> large.Found | None:
             english = {part: sentences[f"{part}_en"] for part in ("train", "dev")}
             source = {part: permute(s) for part, s in english.items()} if run.permuted else english
             pairs, dev = (
@@ -208,15 +208,12 @@ def train_all(
                 ended=trainee.ended,
             )
             trainee.finish()
-            if accelerator.is_main_process:
-                size = sum(p.numel() for p in trainee.parameters() if p.requires_grad)
-                dev_loss = evaluate(trainee, dev, accelerator.device)
-                rows.append(
-                    run.keys
-                    | {"steps": plan.steps, "parameters": size, "train_loss": curve.loss.iloc[-1], "dev_loss": dev_loss}
-                )
-                curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
-                models[run.name] = seq2seq.weights(trainee.model)
-        if accelerator.is_main_process:
-            large.write(to, "losses.csv", rows, curves, models)
-        accelerator.wait_for_everyone()
+            if not accelerator.is_main_process:
+                return None
+            size = sum(p.numel() for p in trainee.parameters() if p.requires_grad)
+            losses = {"train_loss": curve.loss.iloc[-1], "dev_loss": evaluate(trainee, dev, accelerator.device)}
+            row = run.keys | {"steps": plan.steps, "parameters": size} | losses
+            weights = {k: v.numpy() for k, v in seq2seq.weights(trainee.model).items()}
+            return row, pd.DataFrame(run.keys, index=curve.index).join(curve), weights
+
+        large.train_each(runs, fit, to, "losses.csv", device)

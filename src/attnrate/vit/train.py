@@ -151,7 +151,6 @@ def train_all(
     `recipe` joins `train`; `tune` is what a trained model that goes on changes of both, and not needed without one.
     Finished and unfinished runs stay in checkpoints until everything is written.
     """
-    accelerator = large.make_accelerator(device)
     arrays = subset(load(data), images)
     batches = Images(arrays["train_x"], arrays["train_y"], train.batch, recipe["augment"])
     every = [
@@ -160,9 +159,9 @@ def train_all(
     ]
     train = Group(train | recipe)
     settings = {"model": model, "images": images, "train": train, "tune": tune, "runs": every}
-    rows, curves, models = [], [], {}
     with checkpoint.kept(to.name, settings, [data, *inputs]) as folder:
-        for run in runs:
+
+        def fit(run: Run, accelerator: Accelerator) -> large.Found | None:
             p = None if run.p is None else torch.from_numpy(run.p).to(accelerator.device)
             view, trained = View(model.image_size, run.start, p), run.model()
             curve = large.train(
@@ -175,11 +174,11 @@ def train_all(
                 accelerator=accelerator,
                 label=f"{run.reading}, m_h = {run.mh}, {run.variant}, seed {run.seed}",
             )
-            if accelerator.is_main_process:
-                running = {"running_loss": curve.loss.iloc[-1] if len(curve) else None}
-                rows.append(run.keys | scores(trained, view, arrays, accelerator) | running)
-                curves.append(pd.DataFrame(run.keys, index=curve.index).join(curve))
-                models[run.name] = {k: v.cpu() for k, v in trained.state_dict().items()}
-        if accelerator.is_main_process:
-            large.write(to, "scores.csv", rows, curves, models)
-        accelerator.wait_for_everyone()
+            if not accelerator.is_main_process:
+                return None
+            running = {"running_loss": curve.loss.iloc[-1] if len(curve) else None}
+            row = run.keys | scores(trained, view, arrays, accelerator) | running
+            weights = {k: v.cpu().numpy() for k, v in trained.state_dict().items()}
+            return row, pd.DataFrame(run.keys, index=curve.index).join(curve), weights
+
+        large.train_each(runs, fit, to, "scores.csv", device)
