@@ -1,10 +1,12 @@
-"""`make fresh`, and the beginning of `make repro`: is the code of published results still that of the tree?
+"""`make fresh`, and the end of `make repro`: is the code of published results still that of the tree?
 
 The published part of dvc.lock has the hashes of a stage's code. What has changed since is named, and is no failure: a
-night's run is not repeated for every edit. `--write` puts it into reports/published/state.json, where the page finds
-it, with what the profiles that nobody has published cost.
+night's run is not repeated for every edit. `--write` puts it into reports/published/state.json, with what each profile
+costs, and makes the page anew where that changed.
 """
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,14 +42,12 @@ def changed() -> dict[str, dict[str, list[str]]]:
     """Profile → branch → the stages whose code is another now."""
     there = {name: found for name in SIZES if (found := branches(name))}
     now = hashes({path for found in there.values() for b in found for s in b.lock.values() for path in code(s)})
-    return {
-        name: {
-            b.folder.name: old
-            for b in found
-            if (old := [n for n, s in b.lock.items() if any(now[path] != md5 for path, md5 in code(s).items())])
-        }
-        for name, found in there.items()
-    }
+    result = {}
+    for name, found in there.items():
+        for b in found:
+            if old := [n for n, s in b.lock.items() if any(now[path] != md5 for path, md5 in code(s).items())]:
+                result.setdefault(name, {})[b.folder.name] = old
+    return result
 
 
 def cost() -> dict[str, dict]:
@@ -55,29 +55,30 @@ def cost() -> dict[str, dict]:
     return files.significant(costs.estimated().get("profiles", {}), 2)
 
 
-def refresh() -> dict:
-    """state.json and the cost table of each published profile, anew where something changed."""
-    now = {"changed": {k: v for k, v in changed().items() if v}, "costs": cost()}
-    if now != state() or not (ROOT / STATE).exists():
-        files.write_json(ROOT / STATE, now)
+def refresh() -> bool:
+    """state.json and the cost table of each published profile, anew where something changed; whether it did."""
+    texts = {ROOT / STATE: json.dumps({"changed": changed(), "costs": cost()}, indent=2, sort_keys=True) + "\n"}
+    order = costs.branches()
     for name in SIZES:
         if found := branches(name):
-            runs = {n: run for b in found for n, run in runlog.unpacked(b.runs).items()}
-            text = "\n".join([f"# Cost of the {name} profile", "", *costs.measured(runs, costs.branches())]) + "\n"
-            path = ROOT / name / "costs.md"
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                files.write_text(path, text)
-    return now
+            runs = costs.in_order({n: run for b in found for n, run in runlog.unpacked(b.runs).items()}, order)
+            lines = [f"# Cost of the {name} profile", "", *costs.measured(runs, order)]
+            texts[ROOT / name / "costs.md"] = "\n".join(lines) + "\n"
+    new = {path: text for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text}
+    for path, text in new.items():
+        files.write_text(path, text)
+    return bool(new)
 
 
 def main(argv: list[str] | None = None) -> None:
-    known = state()["changed"]
-    now = refresh()["changed"] if "--write" in (sys.argv[1:] if argv is None else argv) else changed()
-    now = {k: v for k, v in now.items() if v}
+    now = changed()
     for profile, found in now.items():
         for branch, names in found.items():
             print(f"published {profile}, {branch}: the code of {', '.join(names)} has changed since")
-    if now != known and "--write" not in (argv or sys.argv):
+    if "--write" in (sys.argv[1:] if argv is None else argv):
+        if refresh():
+            subprocess.run([sys.executable, "-m", "dvc", "repro", "--quiet", "fig_ledger", "page"], check=True)
+    elif now != state()["changed"]:
         print("the page does not say so yet: `make repro`")
 
 

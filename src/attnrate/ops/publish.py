@@ -6,7 +6,6 @@ wherever it lies. The folder is whole or not there. A branch is named by dvc.yam
 """
 
 import datetime
-import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,10 +23,6 @@ REPORT = "report"  # the branch of what sums up the others; its tables join the 
 JUDGES = ("claims", "plots")  # stages that read all results; of their outs a branch takes its rows and files
 CODE = ("src", "stages", "dvc.yaml", "params.yaml", "profiles")
 FREE = ("threads", "device")  # parameters that say where a profile runs, not what
-
-
-def slug(branch: str) -> str:
-    return re.sub(r"\W+", "-", branch.lower())
 
 
 def behind(names: Iterable[str], upstream: dict[str, set[str]]) -> set[str]:
@@ -145,7 +140,7 @@ def publish(which: str, named: str | None = None) -> list[Path]:
     profile, p = check_profile(named)
     branch_of, known = costs.branches(), {}
     for branch in branch_of.values():
-        known |= {slug(branch): branch} if branch != REPORT else {}
+        known |= {costs.slug(branch): branch} if branch != REPORT else {}
     if which != "all" and which not in known:
         raise UserError(f"{which} is no branch: all, {', '.join(known)}")
     about = {"profile": profile, "commit": commit(), "date": datetime.date.today().isoformat()}

@@ -5,6 +5,7 @@ and `git diff` of reports/tables. What is not published is as in HEAD. The commi
 names, and the same at every call.
 """
 
+import json
 import os
 import subprocess
 import tempfile
@@ -30,9 +31,9 @@ def lay_out(profile: str, to: Path) -> set[str]:
     if not found:
         there = ", ".join(name for name in SIZES if branches(name)) or "no other profile"
         raise UserError(f"nothing of {profile} is published; {there} is")
-    summary, p = files.read_json("reports/metrics/summary.json"), verify.committed_params("HEAD")
-    claims = {row["id"]: row for row in files.read_json("reports/claims.json")}
-    p = overlay(p, {"profile": profile}, ROOT)
+    summary, rows = (json.loads(verify.git("show", f"HEAD:reports/{n}.json")) for n in ("metrics/summary", "claims"))
+    claims = {row["id"]: row for row in rows}
+    p = overlay(verify.committed_params("HEAD"), {"profile": profile}, ROOT)
     for branch in found:
         for kind in ("results", "tables", "figures", "plots"):
             for path in (branch.folder / kind).glob("*"):
