@@ -5,7 +5,6 @@ operations counted on their true sizes. A stage whose work does not grow is take
 """
 
 import sys
-from pathlib import Path
 
 from attnrate.core import params
 from attnrate.core.errors import UserError

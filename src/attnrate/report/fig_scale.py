@@ -46,6 +46,7 @@ def scales(found: list[Column]) -> plt.Figure:
     """One line of a claim for each profile, the smallest on top."""
     rows = both(found)
     figure = plt.figure(figsize=(WIDTH, 1.3 + LINE * max(len(rows), 2)))
+    figure.set_layout_engine("none")
     ax = figure.add_axes((LEFT, 0.75 / figure.get_figheight(), 0.97 - LEFT, 1 - 1.25 / figure.get_figheight()))
     ax.set_ylim(max(len(rows), 1), 0)
     scale(ax)

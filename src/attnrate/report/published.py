@@ -155,7 +155,10 @@ def step(name: str, old: Any, new: Any) -> str:
 
 
 def why(name: str, found: list[Column], params: dict) -> str:
-    """Where profiles disagree on a claim: the verdicts, and what differs between the smallest and the largest."""
+    """Where profiles disagree on a claim: the verdicts, and what differs between the smallest and the largest.
+
+    params: those of the workspace.
+    """
     having = [column for column in found if name in column.rows]
     rows = [column.rows[name] for column in having]
     if len({row["verdict"] for row in rows}) < 2:
