@@ -70,8 +70,6 @@ def check_current(branch: str, needed: set[str], stale: set[str]) -> None:
     if own := sorted(needed & stale):
         names = " ".join(sorted({stem(n) for n in own}))
         raise UserError(f"{branch} is not up to date: `dvc repro {names}` first ({len(own)} stages)")
-    if old := [name for name in JUDGES if name in stale]:
-        raise UserError(f"the results of {branch} are not judged yet: `dvc repro --single-item {' '.join(old)}` first")
 
 
 def nested(keys: set[str], p: dict) -> dict:
@@ -153,6 +151,8 @@ def publish(which: str, named: str | None = None) -> list[Path]:
     for s, names in own.items():
         check_current(s, behind(names, upstream), stale)
         check_params(s, profile, {key for n in names for key in lock[n].get("params", {}).get("params.yaml", {})}, p)
+    if old := [name for name in JUDGES if name in stale]:
+        raise UserError(f"the results are not judged yet: `dvc repro --single-item {' '.join(old)}` first")
     for s, names in own.items():
         joined = [n for n in tables if upstream[n] & {*names} and not behind([n], upstream) & stale]
         write(ROOT / profile / s, known[s], names, joined, p, lock, about)
@@ -170,6 +170,8 @@ def main(branch: str, profile: str | None = None) -> str:
         folders = publish(branch, profile)
     except FileNotFoundError as e:
         raise UserError(f"{e.filename} is missing; run this in the repository, after a run of the profile") from None
+    except OSError as e:
+        raise UserError(f"{e.filename}: {e.strerror}; no branch is half-written") from None
     lines = [f"{folder}: {size(folder):.1f} MB" for folder in folders]
     top = folders[0].parent
     return "\n".join([*lines, f"{top}: {size(top):.1f} MB in all; `git add {ROOT}`, then commit"])
