@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import yaml
 from attnrate import cli
 from attnrate.ops import costs, fresh, publish
 from attnrate.report import published
-from attnrate.report.claims import summary
-from attnrate.report.claims.ledger import read_criteria
+from attnrate.report.claims import beyond, examples, linear, propositions, rates, summary, translation, vit
+from attnrate.report.claims.ledger import criterion, read_criteria
 from tests import pipeline
 from tests.conftest import ROOT
 from tests.ops import night
@@ -232,3 +233,31 @@ def test_every_claim_metric_and_plot_belongs_to_one_branch():
     for word in (*parts, *files):
         assert sum(word in own for own in begin) == 1, word
     assert len({costs.slug(branch) for branch in names}) == len(names)
+
+
+def needed(names: list[str]) -> set[str]:
+    """The scripts of stages and of all that they need."""
+    all_, found, todo = {s.name: s for s in pipeline.stages(ROOT)}, set(), list(names)
+    while todo:
+        found.add(own := todo.pop())
+        made = {n for n, s in all_.items() for out in s.outs if any(pipeline.covers(d, out) for d in all_[own].deps)}
+        todo += made - found
+    return {name.partition("@")[0] for name in found}
+
+
+def test_a_claim_reads_nothing_but_its_branch_and_what_that_needs():
+    """Otherwise a branch would be published with verdicts on another profile's results."""
+    command = f"git -C {ROOT} archive HEAD reports/results | tar x"
+    subprocess.run(command, shell=True, check=True)
+    groups = (beyond, examples, linear, propositions, rates, translation, vit)
+    evaluators = {name: found for group in groups for name, found in group.EVALUATORS.items()}
+    of = costs.branches(ROOT / "dvc.yaml")
+    for branch in sorted(set(of.values()) - {publish.REPORT}):
+        names = [s.name for s in pipeline.stages(ROOT) if of[s.name.partition("@")[0]] == branch]
+        for folder in needed(names):
+            if (source := Path("reports/results", folder)).exists():
+                shutil.copytree(source, Path(branch, folder))
+        for claim, row in read_criteria().items():
+            if publish.of_branch(row, names):
+                rule = criterion(row)
+                assert evaluators[claim](Path(branch), rule) == evaluators[claim](Path("reports/results"), rule), claim
