@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 PARAMS = params.read(ROOT / "params.yaml")
 THREADS = min(2, int(os.environ.get("OMP_NUM_THREADS", 2)))  # as in params.yaml
-RATIOS = ("rates", "muon", "rnn", "spectra", "vit", "decoding", "cluster", "dag")
+RATIOS = ("rates", "muon", "rnn", "spectra", "vit", "decoding", "cores", "dag")
 BENCHMARKS = (*RATIOS, "growth")
 
 

@@ -25,9 +25,9 @@ def main(p, to, task):
     known = np.isfinite(test.ff[..., 0])  # (N, τ): where F∘f is given
 
     def fit(part):
-        name, some = part
-        budget = Group(p.examples.train | {"seeds": some})
-        model, history = train.fit(task, name, p.mh, p.examples.model, budget, own)
+        name, some, share = part
+        budget, shorter = Group(p.examples.train | {"seeds": some}), Group(own | {"steps": own.steps // share})
+        model, history = train.fit(task, name, p.mh, p.examples.model, budget, shorter)
         encode = train.VARIANTS[task][name].encode
         results, rows, curves = train.inspect(model, encode(test.x)), [], []
         for i, seed in enumerate(some):
@@ -38,9 +38,16 @@ def main(p, to, task):
         return rows, curves, plain(model), *panels
 
     parts = cores.stacks(seeds)
-    found = cores.side_by_side(fit, [(name, part) for name in own.variants for part in parts])
-    rows, curves, weights, attention, ff = zip(*found, strict=True)
-    files.write_csv(to.results / "errors.csv", pd.DataFrame(chain(*rows)))
+    every = [(name, part) for name in own.variants for part in parts]
+    shares = (1, 2) if p.examples.train.gate else (1,)
+    found = cores.side_by_side(fit, [(*one, share) for share in shares for one in every])
+    half = pd.DataFrame(chain(*(rows for rows, *_ in found[len(every) :])))
+    rows, curves, weights, attention, ff = zip(*found[: len(every)], strict=True)
+    errors = pd.DataFrame(chain(*rows))
+    if len(half):
+        keys = ["task", "variant", "mh", "seed"]
+        errors = errors.join(half.drop(columns=keys).add_suffix("_half"))  # the same runs, in the same order
+    files.write_csv(to.results / "errors.csv", errors)
     files.write_csv(to.results / "history.csv", pd.concat(chain(*curves)))
     of = {name: slice(i * len(parts), (i + 1) * len(parts)) for i, name in enumerate(own.variants)}
     weights = {f"{name}.{k}": v for name, own_parts in of.items() for k, v in joined(weights[own_parts]).items()}

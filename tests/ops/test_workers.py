@@ -46,6 +46,8 @@ def test_workers_see_their_own_gpu_and_offer_what_they_have():
         seen = client.run(lambda: os.environ["CUDA_VISIBLE_DEVICES"])
         offered = {a: w["resources"] for a, w in client.scheduler_info(n_workers=-1)["workers"].items()}
         assert {(seen[a], *offered[a]) for a in seen} == {("6", "GPU"), ("GPU-7", "GPU"), ("", "CPU")}
+        shares = client.run(lambda: int(os.environ["ATTNRATE_CORES"]))
+        assert len(set(shares.values())) == 1 and sum(shares.values()) <= max(3, os.cpu_count())
 
 
 def test_dask_cuda_gives_the_cores_beside_a_gpu(monkeypatch):

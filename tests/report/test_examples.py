@@ -87,6 +87,19 @@ def test_one_bad_seed_of_three_leaves_it_open(name, tmp_path):
     assert found["verdict"] == UNDECIDED and "replicates, by the spread of these" in found["needs"]
 
 
+MEASURES = ["mse", "argmax_agreement", "attention_corr", "ff_rmse"]
+
+
+@pytest.mark.parametrize("name", ["argmax-recovered", "attention-weights", "as-stated"])
+def test_the_budget_gate_wants_the_same_verdict_at_half_the_steps(name, tmp_path):
+    t = table()
+    found = judged(name, t.join(t[MEASURES].add_suffix("_half")), tmp_path)
+    assert found["verdict"] == REPRODUCED and found["converged"] is True
+    worse = t[MEASURES].assign(argmax_agreement=0.5, attention_corr=0.5)
+    found = judged(name, t.join(worse.add_suffix("_half")), tmp_path)
+    assert found["verdict"] == UNDECIDED and found["converged"] is False and "not converged" in found["needs"]
+
+
 @pytest.mark.parametrize(("name", "column"), [("low-loss-rule", "attention_corr"), ("ff-recovered", "ff_rmse")])
 def test_counter_examples_are_named(name, column, tmp_path):
     t = changed("variant == 'untied' and seed == 1", **{column: 0.12})

@@ -7,6 +7,8 @@ from typing import Any
 
 from distributed import LocalCluster
 
+from attnrate import cores
+
 MOST = 8  # workers beside those of the GPUs: as many stages of small models run side by side
 
 
@@ -75,4 +77,8 @@ class Local(LocalCluster):
 
     def new_worker_spec(self) -> dict:
         ((name, spec),) = super().new_worker_spec().items()
-        return {name: spec | {"options": spec["options"] | self.kinds[name].options()}}
+        own = self.kinds[name].options()
+        share = {
+            "ATTNRATE_CORES": str(max(1, cores.available() // len(self.kinds)))
+        }  # of what a stage runs side by side
+        return {name: spec | {"options": spec["options"] | own | {"env": own["env"] | share}}}

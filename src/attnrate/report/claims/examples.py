@@ -1,5 +1,6 @@
 """Findings for Proposition B.1 and appendix B.1."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 
 from attnrate.examples.runs import MAIN, STATED, runs
 from attnrate.report.claims.ledger import Criterion, Exact, Finding, Undecided
+from attnrate.report.claims.statistics import Part
 
 
 def table(results: Path) -> pd.DataFrame:
@@ -31,6 +33,13 @@ def correlations(part: pd.DataFrame, limit: float) -> np.ndarray:
     return np.arctanh(part.attention_corr.clip(upper=1 - 1e-12)) - np.arctanh(limit)
 
 
+def part(rule: Criterion, name: str, runs: pd.DataFrame, effect: Callable[[pd.DataFrame], Sequence[float]]) -> Part:
+    """The effect of the runs, and of the same runs at half the steps if they were trained for that too."""
+    half = [column for column in runs if column.endswith("_half")]
+    before = runs.assign(**{column.removesuffix("_half"): runs[column] for column in half})
+    return rule.part(name, effect(runs), list(effect(before)) if half else None)
+
+
 def ff_recovered(results: Path, rule: Criterion) -> Finding:
     parts, limits = cases(results, MAIN), rule.limits
     untied = runs(table(results), "mass", "untied")
@@ -39,7 +48,7 @@ def ff_recovered(results: Path, rule: Criterion) -> Finding:
     return Finding(
         f"median rmse {medians(parts, 'ff_rmse')}",
         [
-            *(rule.part(task, np.log(part.ff_rmse / limits[task])) for task, part in parts.items()),
+            *(part(rule, t, runs, lambda r, t=t: np.log(r.ff_rmse / limits[t])) for t, runs in parts.items()),
             Exact("mass, untied", False) if names else rule.part("mass, untied", []),
         ],
         "Effects are over the limits; measured at single inputs F̂(W_V f̂(x(t))), as the proof's constant sequences. "
@@ -52,7 +61,7 @@ def argmax_recovered(results: Path, rule: Criterion) -> Finding:
     parts = cases(results, MAIN)
     return Finding(
         f"median share {medians(parts, 'argmax_agreement')}",
-        [rule.part(task, parts[task].argmax_agreement) for task in ("nearest", "selection")],
+        [part(rule, task, parts[task], lambda r: r.argmax_agreement) for task in ("nearest", "selection")],
         "What is missed are near ties, where the rule jumps and the softmax cannot.",
         sum(map(len, parts.values())),
     )
@@ -63,7 +72,7 @@ def attention_weights(results: Path, rule: Criterion) -> Finding:
     mse = parts["selection"].mse.median()
     return Finding(
         f"median correlation {medians(parts, 'attention_corr')}; MSE of selection {mse:.2g}",
-        [rule.part(task, correlations(part, rule.limits["corr"])) for task, part in parts.items()],
+        [part(rule, task, runs, lambda r: correlations(r, rule.limits["corr"])) for task, runs in parts.items()],
         "Mass is given the number of the segment and selection one-hot indices, which the paper does not mention.",
         sum(map(len, parts.values())),
     )
@@ -85,7 +94,7 @@ def low_loss_rule(results: Path, rule: Criterion) -> Finding:
     return Finding(
         f"{(low.attention_corr >= rule.limits['corr']).sum()} of {len(low)} runs of low loss attend by the rule "
         f"(untied: {len(untied) - len(broken)} of {len(untied)})",
-        [rule.part("tied start", correlations(tied, rule.limits["corr"])), other],
+        [part(rule, "tied start", tied, lambda r: correlations(r, rule.limits["corr"])), other],
         found if names else "No counter-example among the untied starts, which proves nothing.",
         len(low),
     )
@@ -95,7 +104,7 @@ def as_stated(results: Path, rule: Criterion) -> Finding:
     parts = cases(results, STATED)
     return Finding(
         f"median correlation {medians(parts, 'attention_corr')}",
-        [rule.part(task, correlations(part, rule.limits["corr"])) for task, part in parts.items()],
+        [part(rule, task, runs, lambda r: correlations(r, rule.limits["corr"])) for task, runs in parts.items()],
         "A token cannot see where its segment ends, so its weights leak past it; plain indices are resolved slowly.",
         sum(map(len, parts.values())),
     )
