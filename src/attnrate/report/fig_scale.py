@@ -2,6 +2,7 @@
 
 As in the picture of the ledger an effect stands at its distance from its margin, positive where the claim holds, but
 in half-widths of the smallest profile's interval: a larger profile shows as a shorter interval.
+What is farther than the scale has an arrow.
 """
 
 from math import inf, isfinite
@@ -63,7 +64,7 @@ def scales(found: list[Column]) -> plt.Figure:
             at = y + (profiles.index(profile) + 1) / (len(profiles) + 1)
             style = {"color": COLOURS[profile], "gid": f"{name} {profile}"}
             ax.plot([low, high], [at] * 2, "-", lw=1.5, solid_capstyle="butt", **style)
-            ax.plot([x], [at], MARKERS[profile], ms=3.8, **style)
+            ax.plot([x], [at], MARKERS[profile] if abs(x) < FAR else ">" if x > 0 else "<", ms=3.8, **style)
     if rows:
         marks = [plt.Line2D([], [], color=COLOURS[p], marker=MARKERS[p], ms=3.8, label=p) for p in profiles]
         figure.legend(handles=marks, loc="upper right", ncols=len(marks), fontsize=SIZE)
