@@ -7,11 +7,13 @@ KILLS ?= 50
 repro: env
 	@dvc repro
 	@python -m attnrate.ops.costs
+	@python -m attnrate.ops.fresh --write
 
 test: env ## in two processes; plain pytest works too
 	@pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-fresh: env ## committed results belong to the committed code
+fresh: env ## committed results belong to the committed code; published ones are told apart
+	@python -m attnrate.ops.fresh
 	@plan=$$(dvc repro --dry --allow-missing 2>&1) || { echo "$$plan"; exit 1; }; \
 	if echo "$$plan" | grep "Running stage"; then echo "committed results are stale: run make repro and commit"; exit 1; \
 	else echo "committed results are up to date"; fi

@@ -1,6 +1,7 @@
 """The command `attnrate`."""
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 
@@ -10,11 +11,16 @@ from attnrate.core.errors import UserError
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="attnrate",
-        description="Where a result comes from; attention of your own model: spectra, and the size heads need.",
+        description="Results: their origin, those of larger profiles. Your own model: spectra, the size heads need.",
     )
     commands = top.add_subparsers(dest="command", required=True)
     trace = commands.add_parser("trace", help="every stage behind a file, with data sets, seeds, packages and device")
     trace.add_argument("file", type=Path, help="an out of the pipeline, such as reports/tables/table1.md")
+    publish = commands.add_parser("publish", help="keep what a larger profile found beside the laptop's results")
+    publish.add_argument("branch", help="all, or a branch of dvc.yaml such as figure-1 or cifar10")
+    publish.add_argument("--profile", metavar="NAME", help="refuse any other profile than this (that of params.yaml)")
+    revision = commands.add_parser("revision", help="a commit with a published profile's files in place, for dvc diff")
+    revision.add_argument("profile", help="a published profile, such as desk")
     add = commands.add_parser(
         "spectrum",
         help="singular values of attention before and after the softmax, for every layer and head",
@@ -77,22 +83,22 @@ def main(argv: list[str] | None = None) -> None:
     options = vars(parser().parse_args(argv))
     command = options.pop("command")
     try:
-        run_trace(options["file"]) if command == "trace" else run_tool(command, options)
+        run_ops(command, options) if command in ("trace", "publish", "revision") else run_tool(command, options)
     except UserError as e:
         sys.exit(f"attnrate {command}: {e}")
     except KeyboardInterrupt:
         sys.exit(f"\nattnrate {command}: interrupted, nothing was written")
 
 
-def run_trace(file: Path) -> None:
+def run_ops(command: str, options: dict) -> None:
+    """What needs the pipeline; each command is a module of ops."""
     try:
-        from attnrate.ops.trace import report
+        module = importlib.import_module(f"attnrate.ops.{command}")
     except ModuleNotFoundError as e:
         raise UserError(
             f"{e.name} is not installed, which the pipeline needs: pip install 'attnrate[pipeline]'"
         ) from None
-
-    print(report(file))
+    print(module.main(**options))
 
 
 def run_tool(command: str, options: dict) -> None:

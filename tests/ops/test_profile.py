@@ -54,3 +54,12 @@ def test_a_bad_profile_is_refused(tmp_path):
     (tmp_path / "bad.yaml").write_text("mh: 0\n")
     with pytest.raises(SystemExit, match=r"bad\.yaml: mh = 0 is not allowed"):
         profile.main(["bad", "--params", str(ROOT / "params.yaml"), "--profiles", str(tmp_path)])
+
+
+def test_a_branch_adds_its_stages(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    run("desk", "figure-1")
+    *_, last = words = capsys.readouterr().out.split()
+    assert {"rates_train", "fig1"} <= set(words) and "linear_train" not in words and last == "equivariance"
+    with pytest.raises(SystemExit, match=r"figure-9 is no branch: .*tables-2-and-3"):
+        run("desk", "figure-9")

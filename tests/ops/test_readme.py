@@ -11,12 +11,14 @@ import pytest
 
 from attnrate.core.errors import UserError
 from attnrate.ops import costs, readme
+from attnrate.report import published
 from attnrate.report.claims.ledger import read_criteria
 from attnrate.report.table1 import PAPER as ACCURACY
 from attnrate.report.table_translation import PAPER as BLEU
 from attnrate.report.tables_linear import PAPER as ERRORS
 from tests import pipeline
 from tests.conftest import ROOT
+from tests.report.made import publish
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
 PART = {"name": "roll", "effect": 0.5, "interval": [0.25, 0.75], "test": "below", "margin": 0.25, "replicates": 4}
@@ -30,14 +32,41 @@ FINDING = {
     "paper": "",
     "ours": False,
 }
-FINDING |= {"needs": "", "converged": "not run", "exact": False, "parts": [PART | {"outcome": "fails"}]}
-CLAIMS = [{"id": i, **FINDING, **{k: c[k] for k in ("ref", "claim", "command")}} for i, c in read_criteria().items()]
+FINDING |= {
+    "replicates": 4,
+    "needs": "",
+    "converged": "not run",
+    "exact": False,
+    "parts": [PART | {"outcome": "fails"}],
+}
+CLAIMS = [
+    {"id": i, **FINDING, **{k: c[k] for k in ("ref", "claim", "command", "criterion")}}
+    for i, c in read_criteria().items()
+]
 RUNS = {"machines": [{}], "stages": {"fig1": {"seconds": 60.0, "peak_gb": 1.5, "on": 0, "outs": "1"}}}
-SOURCES = ("dvc.yaml", "params.yaml", ".dvc/config", "profiles/smoke.yaml", "profiles/paper.yaml")
+SOURCES = ("dvc.yaml", "params.yaml", ".dvc/config", *(f"profiles/{name}.yaml" for name in ("smoke", "desk", "paper")))
 
 
 def part(text: str, name: str) -> str:
     return re.search(f"<!-- {name}:begin -->\n(.*?)\n<!-- {name}:end -->", text, re.DOTALL)[1]
+
+
+def columns(claims: list[dict]) -> list:
+    return published.columns(claims, Path("published"))
+
+
+def test_a_column_for_each_profile_and_the_verdict_of_the_largest_that_decides():
+    name = readme.ROWS[0].leads["m_h ≥ r"]
+    (row,) = (c for c in CLAIMS if c["id"] == name)
+    publish(Path(), [row | {"measured": "at night", "verdict": "reproduced", "replicates": 9}])
+    text = readme.results(columns(CLAIMS))
+    head, line = (next(x for x in text.splitlines() if x.startswith(f"| {w} ")) for w in ("of the paper", "Figure 1"))
+    assert "| laptop | desk | paper |" in head and "m_h ≥ r: at night (reproduced)" in line
+    assert "| 9 partly | 1 reproduced |  |" in line and "Laptop and desk profile." in text
+    assert "desk: 1.5 hours, 2.5 GB" in text and "paper: not run yet: `dvc exp run" in text
+    (line,) = (x for x in readme.ledger(columns(CLAIMS), {}).splitlines() if row["claim"] in x)
+    assert "**partly**, gate not run | **reproduced**, gate not run |" in line
+    assert "laptop partly, desk reproduced: replicates 4 → 9" in line
 
 
 def test_every_claim_belongs_to_one_row():
@@ -60,17 +89,17 @@ def test_the_rows_name_stages_and_the_papers_own_numbers():
 
 def test_a_row_has_our_numbers_the_papers_and_then_its_verdicts():
     other = [c | {"verdict": "reproduced", "measured": "7"} if c["id"] == "recipe" else c for c in CLAIMS]
-    text = readme.results(other)
+    text = readme.results(columns(other))
     line = next(line for line in text.splitlines() if line.startswith("| Figure 1 "))
-    _, _, ours, paper, counted, command, _ = re.split(r" ?(?<!\\)\| ?", line)
+    _, _, ours, paper, counted, *empty, command, _ = re.split(r" ?(?<!\\)\| ?", line)
     assert ours.startswith(r"m_h ≥ r: \|x\| = 1.5 (partly)<br>") and paper == readme.ROWS[0].paper
-    assert counted == "1 reproduced, 8 partly" and command == "`dvc repro fig1`"
+    assert counted == "1 reproduced, 8 partly" and command == "`dvc repro fig1`" and empty == ["", ""]
     assert f"Laptop profile. {len(CLAIMS)} claims of the paper: " in text
 
 
 def test_the_ledger_has_every_claim_with_numbers_then_verdict_needs_and_command():
     open_one = {"verdict": "undecided", "needs": "about 9 replicates", "measured": "", "parts": [], "paper": "3.57e-02"}
-    lines = readme.ledger([*CLAIMS[:-1], CLAIMS[-1] | open_one]).splitlines()
+    lines = readme.ledger(columns([*CLAIMS[:-1], CLAIMS[-1] | open_one]), {}).splitlines()
     for c in CLAIMS[:-1]:
         (line,) = (line for line in lines if c["claim"] in line)
         effect = (
@@ -119,7 +148,7 @@ def test_every_page_is_filled_and_the_rest_is_kept(tree):
     assert part(texts["docs/performance.md"], "ratios") == r"| \1 ratio |"
     assert "| Figure 1 | 1 | 1.0 | 1.5 |" in part(texts["README.md"], "costs")
     assert "| 8 GPU, 2 CPU | 9 |" in part(texts["docs/cluster.md"], "wall")
-    assert "`profile` | laptop | smoke | paper" in part(texts["docs/profiles.md"], "profiles")
+    assert "`profile` | laptop | smoke | desk | paper" in part(texts["docs/profiles.md"], "profiles")
     readme.main()
     assert {page: Path(page).read_text() for page in tree} == texts
 
@@ -152,7 +181,12 @@ def committed(name: str) -> str:
 
 
 def test_the_committed_pages_are_those_of_the_committed_results(tree):
-    for name in (*SOURCES, *tree, *(f"reports/{n}.json" for n in ("claims", "runs", "costs")), "benchmarks/results.md"):
+    command = ["git", "ls-tree", "-r", "--name-only", "HEAD", "--", "reports/published"]
+    shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    shown = [name for name in shown if name.endswith((".json", ".yaml")) and "/results/" not in name]
+    made = (f"reports/{n}.json" for n in ("claims", "runs", "costs"))
+    for name in (*SOURCES, *tree, *made, *shown, "benchmarks/results.md"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(committed(name))
     readme.main()
     for page in tree:

@@ -41,3 +41,24 @@ def rows(evaluators: Callable[[int], ledger.Evaluator] = evaluator) -> list[dict
     """Every claim of criteria.toml as claims.json has it."""
     judges = {name: evaluators(i) for i, name in enumerate(CRITERIA)}
     return json.loads(json.dumps(significant(ledger.judge(judges, Path(), "laptop", "CIFAR10"))))
+
+
+def publish(
+    root: Path, judged: list[dict], profile: str = "desk", branch: str = "Figure 1", steps: int = 20000
+) -> Path:
+    """A branch of a larger profile with these claims, in root/published."""
+    folder = root / "published" / profile / branch.lower().replace(" ", "-")
+    stage = {"cmd": "x", "outs": [{"path": "reports/results/rates_train/paper", "md5": "1"}]}
+    stage |= {"deps": [{"path": "src/attnrate/core", "md5": "2"}]}
+    stage |= {"params": {"params.yaml": {"rates.recipes.paper": {"steps": steps, "batch": 32}, "mh": 8}}}
+    table = {"cmd": "y", "deps": [{"path": "reports/results/rates_train", "md5": "3"}], "outs": []}
+    lock = {"schema": "2.0", "stages": {"rates_train@paper": stage, "rates_table": table}}
+    runs = {"rates_train@paper": {"seconds": 5400.0, "peak_gb": 2.5, "on": 0, "outs": "1"}}
+    machines = [{"processor": "a processor", "system": "Linux x86_64", "python": "3.11", "packages": {}}]
+    content = {"claims.json": [row | {"profile": profile} for row in judged]}
+    content |= {"about.json": {"branch": branch, "commit": "abcdef0123", "date": "2026-01-02", "profile": profile}}
+    content |= {"runs.json": {"machines": machines, "stages": runs}, "lock.yaml": lock}
+    folder.mkdir(parents=True)
+    for name, what in content.items():
+        (folder / name).write_text(json.dumps(what), encoding="utf-8")  # JSON is YAML
+    return folder

@@ -13,7 +13,7 @@ ROWS = rows()
 
 @pytest.fixture(scope="module")
 def picture():
-    made = fig_ledger.ledger(ROWS, "smoke")
+    made = fig_ledger.ledger(ROWS)
     yield made
     figure.plt.close(made)
 
@@ -27,7 +27,7 @@ def texts(picture, claim: str, what: str) -> list:
 
 
 def test_two_runs_give_the_same_bytes():
-    same_bytes(lambda: fig_ledger.ledger(ROWS, "smoke"))
+    same_bytes(lambda: fig_ledger.ledger(ROWS))
 
 
 def test_every_claim_has_a_row_in_the_papers_order_and_its_words_in_it(picture):
@@ -38,7 +38,7 @@ def test_every_claim_has_a_row_in_the_papers_order_and_its_words_in_it(picture):
     shown = {text.get_text() for text in picture.axes[0].texts}
     assert {"✓ reproduced", "≈ partly", "✗ not reproduced", "? undecided", "gate not run", "exact"} <= shown
     assert {r["measured"] for r in ROWS if r["measured"]} <= shown
-    assert any("smoke profile" in text for text in shown)
+    assert any("laptop profile" in text for text in shown)
 
 
 def test_what_holds_is_right_of_the_margin_what_fails_left_and_the_rest_reaches_it(picture):
@@ -101,7 +101,7 @@ def test_no_text_runs_into_another(picture):
     long = (
         "median 4.99e-08 → 8.47e-08 (signed), 3.38e-09 (positive filters), which is WWWWWWWWW more than one line holds"
     )
-    made = fig_ledger.ledger([r | {"measured": long, "paper": long} for r in ROWS], "smoke")
+    made = fig_ledger.ledger([r | {"measured": long, "paper": long} for r in ROWS])
     for drawing in (picture, made):
         renderer = drawing.canvas.get_renderer()
         boxes = [(t.get_text(), t.get_window_extent(renderer)) for t in drawing.axes[0].texts if t.get_text()]
@@ -116,4 +116,4 @@ def test_no_text_runs_into_another(picture):
 
 
 def test_a_small_ledger_is_drawn_too():
-    figure.plt.close(fig_ledger.ledger(ROWS[:1], "smoke"))
+    figure.plt.close(fig_ledger.ledger(ROWS[:1]))

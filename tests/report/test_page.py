@@ -16,7 +16,7 @@ from pydantic import create_model
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
-from attnrate.report import page, tables, verdicts
+from attnrate.report import page, published, tables, verdicts
 from attnrate.report.claims import ledger
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
@@ -24,11 +24,11 @@ from tests import browser, pipeline
 from tests.conftest import ROOT
 from tests.ops.test_readme import committed
 from tests.report.common import CRITERIA
-from tests.report.made import rows
+from tests.report.made import publish, rows
 from tests.report.reader import Reader, plain
 
 SECTIONS = page.content()["section"]
-ITEMS = [page.content()["picture"], *(i for s in SECTIONS for i in s["item"])]
+ITEMS = [page.content()["picture"], page.content()["scale"], *(i for s in SECTIONS for i in s["item"])]
 SETTINGS = check(Params, params.read(ROOT / "params.yaml"), "params.yaml")
 TABLE = pd.DataFrame({"": ["Original", "Altered"], "RNN": ["1.02e-07 [1–2; n=3] (paper 1.02e-07)", "x | <y>"]})
 
@@ -58,8 +58,16 @@ def tree(root: Path) -> Path:
     return root
 
 
+def at_night() -> dict:
+    """A claim that is open on the laptop and was decided by a larger profile."""
+    row = next(r for r in rows() if r["verdict"] == "undecided" and r["effect"] is not None and not r["ours"])
+    return row | {"verdict": "reproduced", "needs": "", "measured": "7 at night", "replicates": 9}
+
+
 def made(root: Path) -> str:
-    return page.render(rows(), SETTINGS, tree(root))
+    tree(root)
+    publish(root / "reports", [at_night()])
+    return page.render(rows(), SETTINGS, root)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +98,24 @@ def agree(read: Reader, judged: list[dict]) -> None:
 
 
 def test_every_claim_is_there_with_its_verdict_and_numbers(read):
+    top = at_night() | {"profile": "desk"}
+    agree(read, [top if r["id"] == top["id"] else r for r in rows()])
+
+
+def test_a_column_for_each_profile_says_where_it_comes_from_and_why_verdicts_differ(read):
+    name, text = at_night()["id"], read.text()
+    assert [t for t in read.all("tr") if read.text(t) == "claimlaptopdeskpaper"]
+    lines = [[read.text(t) for t in read.all("td") if r.start <= t.start and t.end <= r.end] for r in read.all("tr")]
+    (line,) = (cells for cells in lines if cells and cells[0] == plain(name))
+    assert "undecided" in line[1] and "reproduced" in line[2] and line[3] == ""
+    assert "laptop undecided, desk reproduced: replicates" in text
+    assert "Figure 1: 1.5 hours, 2.5 GB on a processor" in text
+    assert "not run yet: dvc exp run $(python -m attnrate.ops.profile paper), then attnrate publish all" in text
+
+
+def test_with_nothing_published_there_is_no_picture_of_scales(tmp_path):
+    read = Reader(page.render(rows(), SETTINGS, tree(tmp_path)))
+    assert len(read.all("img")) == sum("figure" in i for i in ITEMS) - 1
     agree(read, rows())
 
 
@@ -280,6 +306,7 @@ def test_the_stage_depends_on_what_the_page_reads_and_commands_make_it():
     stages = {s.name.split("@")[0]: s for s in pipeline.stages(ROOT)}
     deps = stages["page"].data
     read = {*map(source, ITEMS), "reports/claims.json", "docs/readings.md", "params.yaml"}  # its settings
+    read |= {"reports/published/state.json"}
     assert [file for file in read if not any(pipeline.covers(dep, file) for dep in deps)] == []
     assert [dep for dep in deps if not any(pipeline.covers(dep, file) for file in read)] == []
     for item in ITEMS:
@@ -292,7 +319,8 @@ def test_the_stage_depends_on_what_the_page_reads_and_commands_make_it():
 
 def test_the_committed_page_says_what_the_committed_claims_say():
     text = committed("reports/index.html")
-    agree(Reader(text), json.loads(committed("reports/claims.json")))
+    shown = published.columns(json.loads(committed("reports/claims.json")), ROOT / "reports/published")
+    agree(Reader(text), published.headline(shown))
     assert len(text.encode()) < 2_600_000
 
 

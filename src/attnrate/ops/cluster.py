@@ -18,13 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distributed import Client, Future, wait
-from dvc.repo import Repo, lock_repo
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
 from attnrate.ops import costs, gpu, runlog, schedule
 from attnrate.ops.runner import LOGS, Ended, Job, run_stage
-from attnrate.ops.stages import plan
+from attnrate.ops.stages import out_of_date, plan
 from attnrate.ops.workers import Kind, Local, layout
 
 RETRIES = 2  # of a stage that a signal ended, such as the kernel's for want of memory
@@ -143,14 +142,6 @@ class Run:
                 self.finish(future)
             self.submit()
         self.client.unsubscribe_topic(str(self.root))
-
-
-def out_of_date(root: Path, names: list[str], allow_missing: bool) -> set[str]:
-    repo = Repo(str(root), _wait_for_lock=True)
-    with repo, lock_repo(repo):
-        stages = {s.addressing: s for s in repo.index.stages}
-        graph = repo.index.graph
-        return {n for n in names if stages[n].changed(allow_missing, upstream=list(graph.successors(stages[n])))}
 
 
 def likely(names: list[str], profile: str) -> dict[str, float]:

@@ -4,6 +4,7 @@ What each stage costs here, from the run log, and in the paper profile, with the
 GPUs. No stage depends on it.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,11 @@ NODES = ({"GPU": 1}, {"GPU": 1, "CPU": 2}, {"GPU": 8, "CPU": 8})  # workers; wit
 def estimated() -> dict:
     """Hours of the paper profile's stages, and its plans, as they were last estimated."""
     return files.read_json(HOURS) if HOURS.exists() else {}
+
+
+def slug(branch: str) -> str:
+    """A branch as the command line names it: tables-2-and-3."""
+    return re.sub(r"\W+", "-", branch.lower())
 
 
 def branches(dvc: Path = Path("dvc.yaml")) -> dict[str, str]:
@@ -42,13 +48,10 @@ def by_branch(runs: dict[str, dict], branch: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def markdown(runs: dict[str, dict], branch: dict[str, str], paper: str) -> str:
+def measured(runs: dict[str, dict], branch: dict[str, str]) -> list[str]:
+    """Where stages ran, and what branches and stages took."""
     machines = dict.fromkeys(f"{run['on']['processor']} ({run['on']['system']})" for run in runs.values())
-    lines = [
-        "# Cost of each stage",
-        "",
-        "## Laptop profile, measured",
-        "",
+    return [
         f"Last run of each stage, on {', '.join(machines)}. Seconds are those of a stage's process, its imports "
         "included, DVC's own excluded.",
         "",
@@ -57,6 +60,16 @@ def markdown(runs: dict[str, dict], branch: dict[str, str], paper: str) -> str:
         "| stage | seconds | peak memory (GB) |",
         "|---|---:|---:|",
         *(f"| {name} | {run['seconds']:.1f} | {run['peak_gb']:.2f} |" for name, run in runs.items()),
+    ]
+
+
+def markdown(runs: dict[str, dict], branch: dict[str, str], paper: str) -> str:
+    lines = [
+        "# Cost of each stage",
+        "",
+        "## Laptop profile, measured",
+        "",
+        *measured(runs, branch),
         "",
         "## Paper profile, estimated",
         "",
@@ -84,7 +97,7 @@ def wall(found: dict) -> str:
 
 def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
     """The section on the paper profile, and its hours and plans."""
-    from attnrate.ops import estimate, stages  # ten seconds
+    from attnrate.ops import estimate, growth, stages  # ten seconds
 
     laptop, paper = estimate.profiles(Path("."))
     seconds = {name: run["seconds"] for name, run in runs.items()}
@@ -93,6 +106,11 @@ def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
     hours = estimate.by_stage(upstream, rows, cpu, seconds)
     space, memory = estimate.disk(rows), max(r.memory for r in rows)
     found = {"hours": hours, "plans": plans(upstream, gpu, hours), "disk": space, "memory": memory}
+    night = sum(growth.hours(laptop, growth.checked("desk"), seconds).values())
+    found["profiles"] = {
+        "desk": {"hours": night, "on": f"{laptop.threads} cores"},
+        "paper": {"hours": found["plans"][0]["hours"], "on": "1 GPU"},
+    }
     text = [
         f"One {estimate.DEVICE}. **Counted** on the true models: operations (a training step as three forward passes; "
         f"sentences of {estimate.SENTENCE} tokens a side), kernels, weights; memory as what autograd keeps of a batch "

@@ -205,7 +205,7 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
         return work(paper) / work(laptop)
 
     def filters(p: Params) -> int:
-        return p.beyond.filters.train.steps * p.beyond.filters.train.batch
+        return p.beyond.filters.train.steps * p.beyond.filters.train.batch * len(p.beyond.filters.shares)
 
     exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.rnn.seeds))
     sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names))

@@ -1,6 +1,7 @@
 """Profiles are overlays on params.yaml. `dvc exp run $(python -m attnrate.ops.profile smoke)` runs one.
 
-Prints the overlay as `-S key=value` options, after checking that params.yaml with the overlay is valid.
+Prints the overlay as `-S key=value` options, after checking that params.yaml with the overlay is valid. With a branch
+of dvc.yaml, such as figure-1, its stages follow: they alone run, and what they need.
 """
 
 import argparse
@@ -11,6 +12,8 @@ from typing import Any
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
+from attnrate.ops import costs
+from attnrate.report.published import flatten
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
 
@@ -25,13 +28,6 @@ def overlay(base: dict, top: dict, path: Path, prefix: str = "") -> dict:
         nested = isinstance(new, dict) and isinstance(value, dict)
         merged[key] = overlay(value, new, path, f"{prefix}{key}.") if nested else new
     return merged
-
-
-def flatten(tree: dict, prefix: str = "") -> dict[str, Any]:
-    flat = {}
-    for key, value in tree.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 def options(tree: dict) -> list[str]:
@@ -57,15 +53,24 @@ def load(name: str, base: Path = Path("params.yaml"), profiles: Path = Path("pro
     return top, content
 
 
+def targets(branch: str) -> list[str]:
+    """The stages of a branch."""
+    known = costs.branches()
+    if found := [stage for stage, name in known.items() if costs.slug(name) == branch]:
+        return found
+    raise UserError(f"{branch} is no branch: {', '.join(dict.fromkeys(map(costs.slug, known.values())))}")
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", help="a file of profiles/ without .yaml")
+    parser.add_argument("branch", nargs="?", help="one of dvc.yaml, such as figure-1: its stages alone")
     parser.add_argument("--params", type=Path, default=Path("params.yaml"))
     parser.add_argument("--profiles", type=Path, default=Path("profiles"))
     args = parser.parse_args(argv)
     try:
         top, _ = load(args.name, args.params, args.profiles)
-        print(" ".join(options(top)))
+        print(*options(top), *(targets(args.branch) if args.branch else []))
     except UserError as e:
         sys.exit(str(e))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attnrate.ops.profile import flatten
+from attnrate.report.published import flatten
 
 
 def text(value: Any) -> str:

@@ -14,8 +14,9 @@ from dvc.repo import Repo
 from attnrate.core import files, params
 from attnrate.core.errors import UserError
 from attnrate.ops import costs, profiles, runlog
-from attnrate.report import verdicts
+from attnrate.report import published, verdicts
 from attnrate.report.claims.ledger import UNDECIDED, gate, headline, tally
+from attnrate.report.published import Column
 
 
 class Row(NamedTuple):
@@ -103,9 +104,20 @@ ROWS = (
 ALONE = ("validate", "claims", "page")  # stages with a box of their own in the drawing
 
 
-def header(claims: list[dict]) -> str:
-    profile = ", ".join(sorted({c["profile"] for c in claims}))
-    return f"{profile.capitalize()} profile. {headline(claims)}"
+def header(columns: list[Column]) -> str:
+    having = " and ".join(c.profile for c in columns if c.rows)
+    return f"{having.capitalize()} profile. {headline(published.headline(columns))}"
+
+
+def origin(column: Column) -> str:
+    """A sentence on a profile: what its published branches took, or what it would take."""
+    if not column.branches:
+        (text,) = column.notes()
+        return re.sub(rf"{re.escape(column.command)}|attnrate publish all", r"`\g<0>`", text)
+    hours, memory = sum(b.seconds for b in column.branches) / 3600, max(b.memory for b in column.branches)
+    text = f"{hours:.1f} hours, {memory:.1f} GB ([costs](reports/published/{column.profile}/costs.md))"
+    changed = sum(len(b.changed) for b in column.branches)
+    return text + (f", the code of {changed} stages has changed since" if changed else "")
 
 
 def table(head: tuple[str, ...], rows: list[list[str]]) -> str:
@@ -113,27 +125,38 @@ def table(head: tuple[str, ...], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in cells)
 
 
-def results(claims: list[dict]) -> str:
-    """A row for each table and figure of the paper: our numbers beside the paper's, then the verdicts."""
-    by_id, rows = {c["id"]: c for c in claims}, []
+def results(columns: list[Column]) -> str:
+    """A row for each table and figure of the paper: our numbers beside the paper's, then the verdicts by profile."""
+    by_id, rows = {c["id"]: c for c in published.headline(columns)}, []
     for row in ROWS:
-        leads = {what: by_id[i] for what, i in row.leads.items()}
+        leads, all_ = {what: by_id[i] for what, i in row.leads.items()}, (*row.leads.values(), *row.others)
         ours = "<br>".join(f"{what}: {c['measured'] or 'no number'} ({c['verdict']})" for what, c in leads.items())
-        counted = tally([*leads.values(), *(by_id[i] for i in row.others)])
-        rows.append([row.name, ours, row.paper, counted, f"`dvc repro {row.stage}`"])
-    return f"{header(claims)}\n\n{table(('of the paper', 'here', 'in the paper', 'claims', 'command'), rows)}"
+        counted = [tally([c.rows[i] for i in all_ if i in c.rows]) for c in columns]
+        rows.append([row.name, ours, row.paper, *counted, f"`dvc repro {row.stage}`"])
+    head = ("of the paper", "here", "in the paper", *(c.profile for c in columns), "command")
+    origins = "; ".join(f"{c.profile}: {origin(c)}" for c in columns)
+    about = f"A claim's verdict is that of the largest profile that decides it. {origins[0].upper()}{origins[1:]}."
+    return f"{header(columns)} {about}\n\n{table(head, rows)}"
 
 
-def ledger(claims: list[dict]) -> str:
-    """A row for each claim: numbers, then the verdict."""
-    rows = []
-    for c in claims:
+def verdict(row: dict | None) -> str:
+    return ", ".join(filter(None, [f"**{row['verdict']}**", gate(row)])) if row else ""
+
+
+def ledger(columns: list[Column], params: dict) -> str:
+    """A row for each claim: numbers, then the verdicts by profile, and why they differ."""
+    rows, having = [], [c for c in columns if c.rows]
+    for c in published.headline(columns):
         measured = f"{c['measured']} (n = {c['n']})" if c["measured"] else ""
-        verdict = ", ".join(filter(None, [f"**{c['verdict']}**", gate(c)]))
         against, needs = "<br>".join(verdicts.against(c)), c["needs"] if c["verdict"] == UNDECIDED else ""
-        rows.append([f"{c['claim']} ({c['ref']})", measured, c["paper"], against, verdict, needs, f"`{c['command']}`"])
-    head = ("claim", "measured", "the paper's", "effect [interval] against margin", "verdict", "needs", "command")
-    return f"{header(claims)}\n\n{table(head, rows)}"
+        by_profile = [verdict(column.rows.get(c["id"])) for column in having]
+        needs = "<br>".join(filter(None, [needs, published.why(c["id"], columns, params)]))
+        rows.append(
+            [f"{c['claim']} ({c['ref']})", measured, c["paper"], against, *by_profile, needs, f"`{c['command']}`"]
+        )
+    names = [f"verdict ({c.profile})" for c in having] if len(having) > 1 else ["verdict"]
+    head = ("claim", "measured", "the paper's", "effect [interval] against margin", *names, "needs", "command")
+    return f"{header(columns)}\n\n{table(head, rows)}"
 
 
 def drawing() -> str:
@@ -156,10 +179,11 @@ def pages() -> dict[str, dict[str, str]]:
     claims, runs, paper = files.read_json("reports/claims.json"), runlog.kept(), files.read_json(costs.HOURS)
     if not runs:
         raise UserError(f"{runlog.KEPT} is missing; `make repro` writes it")
-    tops = {name: params.read(f"profiles/{name}.yaml") for name in ("smoke", "paper")}
+    tops = {name: params.read(f"profiles/{name}.yaml") for name in ("smoke", "desk", "paper")}
+    columns = published.columns(claims)
     return {
-        "README.md": {"results": results(claims), "costs": costs.by_branch(runs, costs.branches())},
-        "docs/ledger.md": {"ledger": ledger(claims)},
+        "README.md": {"results": results(columns), "costs": costs.by_branch(runs, costs.branches())},
+        "docs/ledger.md": {"ledger": ledger(columns, params.read("params.yaml"))},
         "docs/performance.md": {"ratios": Path("benchmarks/results.md").read_text(encoding="utf-8").strip()},
         "docs/cluster.md": {"wall": costs.wall(paper)},
         "docs/dag.md": {"dag": drawing()},

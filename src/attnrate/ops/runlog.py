@@ -79,7 +79,10 @@ def digests() -> dict[str, str]:
 
 def kept() -> dict[str, dict]:
     """The runs of reports/runs.json; each has the digest of the outs it made."""
-    content = files.read_json(KEPT) if KEPT.exists() else {"machines": [], "stages": {}}
+    return unpacked(files.read_json(KEPT)) if KEPT.exists() else {}
+
+
+def unpacked(content: dict) -> dict[str, dict]:
     return {name: run | {"on": content["machines"][run["on"]]} for name, run in content["stages"].items()}
 
 
@@ -100,11 +103,16 @@ def last() -> dict[str, dict]:
 
 
 def keep() -> dict[str, dict]:
-    """Write reports/runs.json anew, with each machine once."""
-    runs, machines = last(), []
+    """Write reports/runs.json anew."""
+    runs = last()
+    files.write_json(KEPT, packed(runs))
+    return runs
+
+
+def packed(runs: dict[str, dict]) -> dict:
+    """Runs with each machine once."""
+    machines = []
     for run in runs.values():
         if run["on"] not in machines:
             machines.append(run["on"])
-    stages = {name: run | {"on": machines.index(run["on"])} for name, run in runs.items()}
-    files.write_json(KEPT, {"machines": machines, "stages": stages})
-    return runs
+    return {"machines": machines, "stages": {n: run | {"on": machines.index(run["on"])} for n, run in runs.items()}}

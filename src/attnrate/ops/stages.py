@@ -42,3 +42,12 @@ def expanded(root: Path, content: dict) -> tuple[dict[str, set[str]], set[str]]:
         (Path(folder) / ".dvc").mkdir()
         (Path(folder) / ".dvc" / "config").write_text("[core]\n    no_scm = true\n", encoding="utf-8")
         return plan(Path(folder), [], content["profile"])
+
+
+def out_of_date(root: Path, names: list[str], allow_missing: bool) -> set[str]:
+    """Those of the names that `dvc repro` would run, each judged by itself."""
+    repo = Repo(str(root), _wait_for_lock=True)
+    with repo, lock_repo(repo):
+        stages = {s.addressing: s for s in repo.index.stages}
+        graph = repo.index.graph
+        return {n for n in names if stages[n].changed(allow_missing, upstream=list(graph.successors(stages[n])))}

@@ -14,7 +14,7 @@ from dvc.repo import Repo
 
 from attnrate.core.errors import UserError
 from attnrate.ops import runlog
-from attnrate.ops.profile import flatten
+from attnrate.report.published import flatten
 
 DATA = ("vit.data.name", "translation.data.corpus")  # the parameters that name a data set
 
@@ -54,13 +54,13 @@ def where(machine: dict) -> str:
     return f"{', '.join(parts)}; Python {machine['python']}; {packages}"
 
 
-def report(path: Path) -> str:
+def main(file: Path) -> str:
     """The path, its commit and command; each stage with its data, profile and seeds; then the machines."""
-    (command, stages), params = behind(path), recorded()
+    (command, stages), params = behind(file), recorded()
     if missing := [name for name in stages if name not in params]:
-        raise UserError(f"{path}: dvc.lock has no run of {missing[0]}; `dvc repro` makes one")
+        raise UserError(f"{file}: dvc.lock has no run of {missing[0]}; `dvc repro` makes one")
     runs, made = runlog.last(), runlog.digests()
-    lines = [f"{path}: commit {committed(path)}, written by {list(stages)[-1]}", f"  {command}", ""]
+    lines = [f"{file}: commit {committed(file)}, written by {list(stages)[-1]}", f"  {command}", ""]
     machines: dict[str, list[str]] = {}
     for name, needs in stages.items():
         if not needs:  # validate, which makes no data

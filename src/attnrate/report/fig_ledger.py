@@ -45,24 +45,27 @@ several parts fails. Hollow: open, also where an interval is clear, but not at t
 where training is not converged."""
 
 
+def inside(part: dict) -> tuple[float, float, float]:
+    """Lower end, effect and upper end by how far they are on the side of the margin where the claim holds."""
+    (low, middle, high), edge = ends(part), part["margin"]
+    if part["test"] == "equal":
+        inner = 0.0 if low < 0 < high else min(abs(low), abs(high))
+        return edge - max(abs(low), abs(high)), edge - abs(middle), edge - inner
+    if part["test"] == "above":
+        return low - edge, middle - edge, high - edge
+    return edge - high, edge - middle, edge - low
+
+
 def distances(part: dict) -> tuple[float, float, float] | None:
-    """Lower end, effect and upper end as distances from the margin in half-widths; None without an interval."""
+    """The same in half-widths; None without an interval."""
     low, middle, high = ends(part)
     half = (high - low) / 2
     if not isfinite(half):  # a run died: the arm that is left
         half = next((arm for arm in (middle - low, high - middle) if isfinite(arm)), inf)
-    edge, test = part["margin"], part["test"]
-    if test == "equal":
-        inner = 0.0 if low < 0 < high else min(abs(low), abs(high))
-        found = edge - max(abs(low), abs(high)), edge - abs(middle), edge - inner
-    else:
-        found = (
-            (low - edge, middle - edge, high - edge) if test == "above" else (edge - high, edge - middle, edge - low)
-        )
     if part["replicates"] < 2 or isnan(middle) or (half == inf and part["outcome"] == OPEN):
         return None
     far = half in (0, inf)  # no spread, or nothing but infinities
-    return tuple(v * inf if far and v else v if far else v / half for v in found)
+    return tuple(v * inf if far and v else v if far else v / half for v in inside(part))
 
 
 def wrap(text: str, letters: int, lines: int) -> list[str]:
@@ -120,7 +123,7 @@ def draw_exact(ax: plt.Axes, row: dict, part: dict, y: float) -> None:
     label(ax, x, y, text, size=SIZE, color=COLOURS[row["verdict"]], gid=f"{row['id']} exact")
 
 
-def draw_row(ax: plt.Axes, write, row: dict, y: float) -> None:
+def draw_row(ax: plt.Axes, write, row: dict, y: float, profile: str) -> None:
     text, verdict = columns(row), row["verdict"]
     write(CLAIM, y, row["id"], weight="bold", gid=f"{row['id']} claim")
     write(CLAIM, y + 1, *wrap(row["ref"], 24, 1), color="0.45", size=SMALL)
@@ -128,7 +131,8 @@ def draw_row(ax: plt.Axes, write, row: dict, y: float) -> None:
         for i, line in enumerate(text[column]):
             write(x, y + i, line, color=colour)
     write(VERDICT, y, f"{SIGNS[verdict]} {verdict}", color=COLOURS[verdict], weight="bold")
-    write(VERDICT, y + 1, "exact" if row["exact"] and row["parts"] else gate(row), color="0.45", size=SMALL)
+    how = "exact" if row["exact"] and row["parts"] else gate(row)
+    write(VERDICT, y + 1, ", ".join(filter(None, [how, profile])), color="0.45", size=SMALL)
     for part in drawn(row):
         draw_part(ax, write, row, part, y)
         y += PART
@@ -169,8 +173,9 @@ def heading(figure: plt.Figure, ax: plt.Axes, write, title: str) -> None:
     label(ax, 0.3, -1.4, "holds ▸", size=SIZE, weight="bold")
 
 
-def ledger(rows: list[dict], note: str) -> plt.Figure:
-    """All claims, in the paper's order; `note` names the profile."""
+def ledger(rows: list[dict]) -> plt.Figure:
+    """All claims, in the paper's order; where they come from several profiles, each row names its own."""
+    profiles = list(dict.fromkeys(row["profile"] for row in rows))
     tops, y = [], 0.0
     for row in rows:
         tops.append(y + GROUP * (row["id"] in GROUPS))
@@ -186,10 +191,10 @@ def ledger(rows: list[dict], note: str) -> plt.Figure:
         given = {"size": SIZE, "va": "center", "transform": across, "parse_math": False}
         ax.text(x, y + 0.5, text, **given | style)
 
-    heading(figure, ax, write, f"{headline(rows)[:-1]} ({note} profile)".replace("; ", "\n"))
+    heading(figure, ax, write, f"{headline(rows)[:-1]} ({' and '.join(profiles)} profile)".replace("; ", "\n"))
     for row, top in zip(rows, tops, strict=True):
         if row["id"] in GROUPS:
             write(CLAIM, top - 1.3, GROUPS[row["id"]], size=SIZE + 0.6, weight="bold")
         ax.plot([CLAIM, END], [top - 0.2] * 2, color="0.87", lw=0.6, transform=across, clip_on=False, zorder=0)
-        draw_row(ax, write, row, top)
+        draw_row(ax, write, row, top, row["profile"] if len(profiles) > 1 else "")
     return figure

@@ -1,7 +1,7 @@
 """reports/index.html: verdicts, then each figure and table beside the paper's numbers. No script, no network.
 
 page.toml says what is on the page, page.html.j2 how it looks. Numbers come from claims.json, the tables and the
-results; settings from params.yaml.
+results, those of larger profiles from reports/published; settings from params.yaml.
 """
 
 import base64
@@ -21,7 +21,7 @@ from PIL import Image
 from pydantic import BaseModel
 
 from attnrate.core.errors import UserError
-from attnrate.report import verdicts
+from attnrate.report import published, verdicts
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, counts, gate, headline
 from attnrate.report.tables import short
 
@@ -51,6 +51,16 @@ def facts(row: dict) -> dict[str, str]:
     found["Replicates"] = "" if row["replicates"] is None else f"{row['replicates']}{stuck}"
     found["Parts"] = "\n".join(verdicts.against(row)) if len(row["parts"]) > 1 else ""
     return {k: v for k, v in (found | {"Budget": gate(row), "Needs": row["needs"]}).items() if v}
+
+
+def cell(row: dict | None) -> dict | None:
+    """A claim in the column of a profile: its verdict and what decided it."""
+    if row is None:
+        return None
+    part = verdicts.deciding(row)
+    how = verdicts.effect(part, row["unit"]) if part else "exact" if row["exact"] and row["parts"] else row["measured"]
+    n = f", n = {part['replicates']}" if part and part["replicates"] > 1 else ""
+    return {"verdict": row["verdict"], "how": f"{how}{n}"}
 
 
 def image(path: Path) -> dict:
@@ -154,8 +164,9 @@ def fill(section: dict, rows: dict[str, dict], params: BaseModel, reports: Path)
 def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
     """The page as reports/index.html; its links are relative."""
     reports, notes = root / "reports", root / "docs" / "readings.md"
-    given = content()
-    listed = given["section"]
+    given, columns = content(), published.columns(rows, reports / "published")
+    rows, listed = published.headline(columns), given["section"]
+    whys = {r["id"]: published.why(r["id"], columns, params.model_dump(by_alias=True)) for r in rows}
     by_id = {r["id"]: r for r in rows}
     rest = [name for name in by_id if name not in {c for s in listed for c in s["claims"]}]
     if rest:
@@ -169,11 +180,14 @@ def render(rows: list[dict], params: BaseModel, root: Path = Path(".")) -> str:
         answer=headline(rows),
         counts=counts([r for r in rows if not r["ours"]]),
         picture=item(given["picture"], reports),
-        facts={r["id"]: facts(r) for r in rows},
+        columns=columns,
+        cells={r["id"]: [cell(c.rows.get(r["id"])) for c in columns] for r in rows},
+        scale=item(given["scale"], reports) if any(c.branches for c in columns) else None,
+        facts={r["id"]: facts(r) | ({"Profiles": whys[r["id"]]} if whys[r["id"]] else {}) for r in rows},
         classes=CLASSES,
         signs=verdicts.SIGNS,
         meaning=verdicts.MEANING,
-        profile=params.profile,
+        profile=" and ".join(c.profile for c in columns if c.rows),
         sections=[fill(s, by_id, params, reports) for s in listed],
         readings=markdown(body, deeper=1),
         readings_file=notes,

@@ -71,7 +71,7 @@ Folder = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")] | None
 class Shared(Section):
     """The scalars at the top of params.yaml."""
 
-    profile: Literal["laptop", "smoke", "paper"] = Field(description="name of the profile, printed beside every result")
+    profile: Literal["laptop", "smoke", "desk", "paper"] = Field(description="name, printed beside every result")
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(
         description="CPU threads of a training that is alone in its stage; others run side by side, one thread each"
     )

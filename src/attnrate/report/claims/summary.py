@@ -57,8 +57,11 @@ def translation(results: Path) -> dict:
     return {"bleu": bleu.get("continued", bleu["original"]), "bleu_order": bleu["permuted"]}
 
 
+PARTS = (rates, linear, examples, vit, translation)  # each named as the stages that it sums up begin
+
+
 def collect(claims: list[dict], results: Path) -> dict:
-    parts = (part(results) for part in (rates, linear, examples, vit, translation))
+    parts = (part(results) for part in PARTS)
     return {"reproduced": counts([c for c in claims if not c["ours"]])[REPRODUCED]} | {
         k: v for part in parts for k, v in part.items()
     }

@@ -1,0 +1,86 @@
+"""`make fresh`, and the end of `make repro`: is the code of published results still that of the tree?
+
+The published part of dvc.lock has the hashes of a stage's code. What has changed since is named, and is no failure: a
+night's run is not repeated for every edit. `--write` puts it into reports/published/state.json, with what each profile
+costs, and makes the page anew where that changed.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from dvc.repo import Repo
+from dvc_data.hashfile.build import build
+
+from attnrate.core import files
+from attnrate.ops import costs, runlog
+from attnrate.report.published import ROOT, SIZES, STATE, branches, state
+
+
+def hashes(paths: set[str]) -> dict[str, str | None]:
+    """The hash that DVC gives a file or folder of the tree; None of what is gone."""
+    found = {}
+    with Repo() as repo:
+        for path in sorted(paths):
+            full = str(Path(repo.root_dir) / path)
+            if Path(full).exists():
+                _, _, made = build(repo.cache.local, full, repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
+                found[path] = made.hash_info.value
+            else:
+                found[path] = None
+    return found
+
+
+def code(stage: dict) -> dict[str, str]:
+    """The hashes of the code that a stage of a lock ran."""
+    deps = {dep["path"]: dep["md5"] for dep in stage.get("deps", [])}
+    return {path: md5 for path, md5 in deps.items() if path.startswith(("src/", "stages/"))}
+
+
+def changed() -> dict[str, dict[str, list[str]]]:
+    """Profile → branch → the stages whose code is another now."""
+    there = {name: found for name in SIZES if (found := branches(name))}
+    now = hashes({path for found in there.values() for b in found for s in b.lock.values() for path in code(s)})
+    result = {}
+    for name, found in there.items():
+        for b in found:
+            if old := [n for n, s in b.lock.items() if any(now[path] != md5 for path, md5 in code(s).items())]:
+                result.setdefault(name, {})[b.folder.name] = old
+    return result
+
+
+def cost() -> dict[str, dict]:
+    """What the profiles take that costs.json knows, in two digits: estimates hold no more."""
+    return files.significant(costs.estimated().get("profiles", {}), 2)
+
+
+def refresh() -> bool:
+    """state.json and the cost table of each published profile, anew where something changed; whether it did."""
+    texts = {ROOT / STATE: json.dumps({"changed": changed(), "costs": cost()}, indent=2, sort_keys=True) + "\n"}
+    order = costs.branches()
+    for name in SIZES:
+        if found := branches(name):
+            runs = costs.in_order({n: run for b in found for n, run in runlog.unpacked(b.runs).items()}, order)
+            lines = [f"# Cost of the {name} profile", "", *costs.measured(runs, order)]
+            texts[ROOT / name / "costs.md"] = "\n".join(lines) + "\n"
+    new = {path: text for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text}
+    for path, text in new.items():
+        files.write_text(path, text)
+    return bool(new)
+
+
+def main(argv: list[str] | None = None) -> None:
+    now = changed()
+    for profile, found in now.items():
+        for branch, names in found.items():
+            print(f"published {profile}, {branch}: the code of {', '.join(names)} has changed since")
+    if "--write" in (sys.argv[1:] if argv is None else argv):
+        if refresh():
+            subprocess.run([sys.executable, "-m", "dvc", "repro", "--quiet", "fig_ledger", "page"], check=True)
+    elif now != state()["changed"]:
+        print("the page does not say so yet: `make repro`")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""`python -m attnrate.ops.growth desk`: hours of a profile on the laptop's cores, by branch and stage.
+
+The laptop's measured seconds, times the growth of the work: steps, batches, seeds and models, of large models the
+operations counted on their true sizes. A stage whose work does not grow is taken as it was.
+"""
+
+import sys
+
+from attnrate.core import params
+from attnrate.core.errors import UserError
+from attnrate.ops import costs, estimate, profile, runlog
+from attnrate.schemas.all import Params
+from attnrate.schemas.check import check
+
+
+def work(p: Params) -> dict[str, float]:
+    """Operations of the stages with large models; of those that only measure, how much they measure."""
+    v, t = p.vit, p.translation
+    seen = (v.images.measure + v.images.test) / 3  # forward passes alone
+    main = estimate.vit_cost(v.model, "qk", v.main.mh).flops
+    tuned, extra = v.images.train * v.tune.epochs + seen, len(v.permuted.seeds)
+    start = v.images.train * v.main.epochs + seen if v.main.start == "scratch" else tuned
+    pair, batch, seeds = estimate.translation_cost(t).flops, t.train.batch_tokens, len(t.train.seeds)
+    again = sum(t.train.steps if name == "permuted-scratch" else t.tune.steps for name in t.tune.variants)
+    sweep = sum(estimate.vit_cost(v.model, reading, mh).flops for reading, mh in v.grid.split())
+    beside = sum(estimate.vit_cost(v.model, "qk", mh).flops for mh in v.beside.mh)
+    return {
+        "vit_sweep": sweep * len(v.sweep.seeds) * (v.images.train * v.train.epochs + seen),
+        "vit_beside": beside * len(v.beside.seeds) * (v.images.train * v.beside.epochs + seen),
+        "vit_main": main * len(v.main.seeds) * start,
+        "vit_permuted": main * (2 * len(v.main.seeds) * tuned + extra * (tuned + start)),
+        "vit_spectra": v.spectra.images * (len(v.grid.models) * len(v.sweep.seeds) + 2 * len(v.main.seeds)),
+        "vit_pretrained": v.pretrained.images,
+        "vit_cut": main * v.cut.inputs * len(v.main.seeds),
+        "translation_main": pair * batch * t.train.steps * seeds,
+        "translation_permuted": pair * batch * again * seeds,
+        "translation_bleu": seeds * (1 + len(t.tune.variants)),
+    }
+
+
+def hours(laptop: Params, other: Params, seconds: dict[str, float]) -> dict[str, float]:
+    """Hours of each stage, items of a matrix together."""
+    found: dict[str, float] = {}
+    for name, s in seconds.items():
+        stage = name.partition("@")[0]
+        found[stage] = found.get(stage, 0.0) + s / 3600
+    large, before = work(other), work(laptop)
+    grown = {stage: found[stage] * large[stage] / before[stage] for stage in large if stage in found}
+    return found | grown | {s: h for s, h in estimate.on_cpu(laptop, other, seconds) if s in found}
+
+
+def checked(name: str) -> Params:
+    return check(Params, profile.load(name)[1], name)
+
+
+def main(argv: list[str] | None = None) -> None:
+    try:
+        (name,) = sys.argv[1:] if argv is None else argv
+        seconds = {stage: run["seconds"] for stage, run in runlog.kept().items()}
+        found = hours(check(Params, params.read("params.yaml"), "params.yaml"), checked(name), seconds)
+    except ValueError:
+        sys.exit("usage: python -m attnrate.ops.growth PROFILE")
+    except UserError as e:
+        sys.exit(str(e))
+    branch_of = costs.branches()
+    for branch in dict.fromkeys(branch_of.values()):
+        own = {stage: found[stage] for stage in found if branch_of.get(stage) == branch}
+        print(f"{branch}: {sum(own.values()):.1f} h")
+        for stage, h in own.items():
+            if h >= 0.05:
+                print(f"  {stage}: {h:.2f} h")
+    print(f"all: {sum(found.values()):.1f} h on the laptop's cores, about")
+
+
+if __name__ == "__main__":
+    main()

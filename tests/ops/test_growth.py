@@ -1,0 +1,50 @@
+"""Hours of a profile on the laptop's cores."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from attnrate.core import params
+from attnrate.ops import growth
+from attnrate.schemas.all import Params
+from attnrate.schemas.check import check
+from tests.conftest import ROOT
+
+LAPTOP = params.read(ROOT / "params.yaml")
+SECONDS = {"vit_main@all": 3600.0, "linear_train@plain": 1800.0, "linear_train@centred": 1800.0, "fig1": 36.0}
+
+
+def grown(**changed: dict) -> dict[str, float]:
+    """Hours where some parameters of vit.main and linear.train are others."""
+    other = json.loads(json.dumps(LAPTOP))
+    other["vit"]["main"] |= changed.get("main", {})
+    other["linear"]["train"] |= changed.get("train", {})
+    return growth.hours(*(check(Params, p, "made up") for p in (LAPTOP, other)), SECONDS)
+
+
+def test_hours_grow_with_the_work_of_a_stage_and_with_no_other():
+    assert grown() == pytest.approx({"vit_main": 1, "linear_train": 1, "fig1": 0.01})
+    steps = grown(train={"steps": 3 * LAPTOP.linear.train.steps})
+    assert steps == pytest.approx({"vit_main": 1, "linear_train": 3, "fig1": 0.01})
+    seeds = grown(main={"seeds": [*range(2 * len(LAPTOP.vit.main.seeds))]})
+    assert seeds == pytest.approx({"vit_main": 2, "linear_train": 1, "fig1": 0.01})
+
+
+def test_the_night_is_a_night(capsys):
+    """At most 8 hours, and 2.5 a branch, with the seconds of the committed runs."""
+    for name in ("dvc.yaml", "params.yaml", "profiles/desk.yaml", "reports/runs.json"):
+        Path(name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, name)
+    growth.main(["desk"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    hours = {name: float(rest.split()[0]) for name, rest in (line.split(": ") for line in lines)}
+    assert 2 < hours.pop("all") <= 8 and max(hours.values()) <= 2.5 and len(hours) == 7
+
+
+@pytest.mark.parametrize(("args", "words"), [([], "usage"), (["nope"], "no such profile")])
+def test_mistakes_are_one_line(args, words):
+    shutil.copy(ROOT / "params.yaml", "params.yaml")
+    with pytest.raises(SystemExit, match=words):
+        growth.main(args)
