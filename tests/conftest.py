@@ -14,7 +14,7 @@ import yaml
 
 SHARED = "PYTEST_XDIST_WORKER" in os.environ  # one of several processes that share the tests
 if SHARED:
-    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ |= {"OMP_NUM_THREADS": "1", "ATTNRATE_CORES": "1"}  # each has one core
 
 ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = "http://127.0.0.1:9"  # the discard port: whatever wants the network fails at once

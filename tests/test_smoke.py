@@ -33,7 +33,7 @@ def opened(tmp_path_factory):
 def smoke(workspace, opened):
     """The workspace after `dvc exp run $(python -m attnrate.ops.profile smoke)`."""
     source, tracing = workspace.path / "src", ROOT / "tests" / "tracing"
-    env = {"PYTHONPATH": f"{source}{os.pathsep}{tracing}", "ATTNRATE_TRACE": str(opened)}
+    env = {"PYTHONPATH": f"{source}{os.pathsep}{tracing}", "ATTNRATE_TRACE": str(opened), "ATTNRATE_CORES": "2"}
     options = workspace.ok("python", "-m", "attnrate.ops.profile", "smoke", env=env).split()
     # --force: a stage without parameters is up to date in any profile, and would leave no trace
     workspace.ok("dvc", "exp", "run", "--force", *options, env=env, timeout=1200)
