@@ -38,11 +38,18 @@ def violins(measured: Measured, normalisation: str, title: str) -> plt.Figure:
     return figure
 
 
+class Plain(LogFormatter):
+    """Plain numbers, also between powers of ten where there are few of them."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
 def _values(ax: plt.Axes, normalisation: str) -> None:
-    """Singular values against k; plain numbers, also between powers of ten where there are few of them."""
+    """Singular values against k."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(LogFormatter())
-    ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
+    ax.yaxis.set_major_formatter(Plain())
+    ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(1.5, 0.4)))
     ax.set_xlabel("k")
     ax.set_ylabel(NORMALISED[normalisation])
 

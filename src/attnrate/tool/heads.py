@@ -180,10 +180,11 @@ def summary(found: Advice, record: dict) -> str:
                 "interval keeps it too": "yes" if least.loc[name].sure else "no",
             }
         )
-    caption = "The least m_h of each layer, others uncut."
+    caption, beyond = "The least m_h of each layer, others uncut.", ""
     if len(together):
         change = together.change.iloc[0]
         held = "which keeps" if change <= found.tolerance else "which does not keep"
+        beyond = "" if change <= found.tolerance else ", beyond the tolerance"
         caption += f" All of these together change the loss by {short(abs(change))}, {held} the tolerance."
     lines += [markdown(pd.DataFrame(rows), caption)]
     table = found.errors[found.errors.layers == "all"].merge(found.tails, on=["layers", "mh"])
@@ -205,7 +206,7 @@ def summary(found: Advice, record: dict) -> str:
     lines += [markdown(pd.DataFrame(columns), text + ".")]
     saved = [
         {
-            "heads": "one m_h for all" if each["layers"] == "all" else "each layer its own",
+            "heads": "one m_h for all" if each["layers"] == "all" else f"each layer its own{beyond}",
             "parameters of W_Q, W_K": _share(each["parameters"]),
             "FLOPs of queries, keys, scores": _share(each["flops"]),
             "key cache, bytes a token": _share(each["key_cache"]),
