@@ -40,7 +40,7 @@ def _loss(ax: plt.Axes, found: Advice) -> None:
     law = found.fits.get(BEST, {}).get("change", {}).get("power")
     if law and law["low"]["a"] is not None and law["high"]["a"] is not None:
         m = np.geomspace(1, max(found.sizes), 100)
-        label = f"{law['c']:.3g} $m_h^{{-{law['a']:.3g}}}$ + {law['b']:.3g}"
+        label = f"{law['c']:.3g} $m_h^{{-{law['a']:.3g}}}$ {law['b']:+.3g}"
         ax.plot(m, law["c"] * SHAPES["power"](m, law["a"]) + law["b"], "--", color="C0", lw=0.8, label=label)
     ax.axhline(found.tolerance, color="0.4", lw=0.8, ls=":", label="tolerance")
     ax.set_title(f"(b) {LOSS[found.scan.kind]}, all layers")
@@ -63,7 +63,7 @@ def _layers(ax: plt.Axes, found: Advice) -> None:
     least = found.least[(found.least.method == BEST) & (found.least.layers != "all")].set_index("layers").mh
     for y, layer in enumerate(table.index):
         m = least.get(str(layer), found.least[found.least.method == BEST].mh.iloc[0])
-        ax.plot(list(table.columns).index(m), y, "o", mfc="none", mec="C3", ms=7)
+        ax.plot(list(table.columns).index(m), y, "o", mfc="none", mec="red", mew=1.5, ms=7)
     ax.grid(False)
     ax.set_xlabel("head size $m_h$")
     ax.set_ylabel("layer")
