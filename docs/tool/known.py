@@ -1,4 +1,4 @@
-"""Models whose heads have a known rank, to try the tool on: python known.py makes the folders rank3, noise and full."""
+"""Models whose heads have a known rank, to try the tool on: python known.py makes the folders r3, r3n and full."""
 
 import torch
 from transformers import BertConfig, BertModel
@@ -6,7 +6,7 @@ from transformers import BertConfig, BertModel
 SIZE = 16  # of a head
 CONFIG = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
-for folder, rank, noise in (("rank3", 3, 0.0), ("noise", 3, 1e-3), ("full", SIZE, 0.0)):
+for folder, rank, noise in (("r3", 3, 0.0), ("r3n", 3, 1e-3), ("full", SIZE, 0.0)):
     torch.manual_seed(0)
     config = BertConfig(**CONFIG, intermediate_size=64, max_position_embeddings=64, initializer_range=0.3)
     model = BertModel(config)
