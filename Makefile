@@ -55,7 +55,7 @@ cluster: env ## out-of-date stages over the workers of this machine
 	@python -m attnrate.ops.cluster
 
 wheel: export PYTHONPATH :=
-wheel: ## the wheel, alone in a new environment, measures a torchvision model with random weights
+wheel: ## the wheel, alone in a new environment, measures torchvision models with random weights
 	@rm -rf .scratch/wheel build && mkdir -p .scratch/wheel
 	@python3 -m venv .scratch/wheel/env
 	@.scratch/wheel/env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .scratch/wheel .
@@ -64,7 +64,7 @@ wheel: ## the wheel, alone in a new environment, measures a torchvision model wi
 	@.scratch/wheel/env/bin/pip install --quiet --disable-pip-version-check --constraint .scratch/wheel/versions.txt \
 	  .scratch/wheel/attnrate-*.whl torchvision
 	@cd .scratch/wheel && env/bin/attnrate spectrum vit_b_16 --random 4 --out spectrum
-	@cd .scratch/wheel && env/bin/attnrate heads vit_b_16 --random 4 --sizes 8 32 --out heads
+	@cd .scratch/wheel && env/bin/attnrate heads swin_t --random 4 --sizes 4 16 --out heads
 
 lint: env
 	@ruff check . && ruff format --check .

@@ -6,8 +6,10 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from torchvision.models import vision_transformer
 
 from attnrate import cli
+from attnrate.cut.advice import advise
 from attnrate.tool.heads import CUT, OUTS
 from attnrate.tool.spectrum import AGAINST, spectrum
 from attnrate.tool.spectrum import OUTS as SPECTRUM
@@ -75,6 +77,22 @@ def test_torchvision_and_a_second_checkpoint(tmp_path):
     assert list(one.spectrum.unique()) == ["scores", "centred", "softmax"]
     half = spectrum("bert", "half", text="lines.txt", dtype="bfloat16", which=["scores"])
     assert half.ranks.effective.to_numpy() == pytest.approx(one[one.spectrum == "scores"].effective, rel=0.1)
+
+
+def test_a_loss_that_sees_nothing_gives_no_advice(tmp_path):
+    """torchvision's untrained ViT has a last layer of zeros, whose loss any heads keep."""
+    torch.manual_seed(0)
+    model = vision_transformer.VisionTransformer(8, 4, 2, 2, 16, 16, num_classes=3)
+    assert advise(model, [torch.randn(3, 3, 8, 8)], sizes=[2]).blind
+    torch.nn.init.normal_(model.heads.head.weight)
+    assert not advise(model, [torch.randn(3, 3, 8, 8)], sizes=[2]).blind
+
+
+def test_an_export_that_cannot_be_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    save("llama", tmp_path / "llama")
+    monkeypatch.setattr("attnrate.tool.heads.advise", lambda *_, **__: pytest.fail("measured"))
+    with pytest.raises(SystemExit, match="not exported"):
+        cli.main("heads llama --random 2 --export --out out".split())
 
 
 @pytest.mark.parametrize(

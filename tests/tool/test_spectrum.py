@@ -251,3 +251,11 @@ def test_the_module_runs_as_a_command(tmp_path):
     )
     assert done.returncode == 0 and not done.stderr and Path(done.stdout.strip()) == Path("out/summary.md")
     assert "blocks.5.attn" in (tmp_path / "out" / "summary.md").read_text()
+
+
+def test_texts_of_many_lengths_fit(tmp_path):
+    """Each longer text once doubled the table of values: 60 of them filled all memory."""
+    save("gpt2", tmp_path / "gpt2")
+    (tmp_path / "lines.txt").write_text("\n".join(" ".join("abcdefgh"[i % 8] for i in range(n)) for n in range(2, 16)))
+    found = spectrum("gpt2", tmp_path / "out", text=tmp_path / "lines.txt", which=["softmax"])
+    assert found.violins["first"].shape == (14, 15) and len(found.violins["first"].base) <= 2 * 14

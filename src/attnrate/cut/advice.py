@@ -34,6 +34,12 @@ class Advice:
     tolerance: float
     notes: list[str]
 
+    @property
+    def blind(self) -> bool:
+        """Whether the loss is the same whatever is cut, as with a last layer of zeros: then it tells nothing."""
+        rows = self.errors[self.errors.layers == "all"]
+        return len(self.sizes) > 1 and rows.loss.nunique() == 1 and bool(rows.outputs.any())
+
     def advised(self, method: str = BEST) -> Setting:
         """The sizes to take: of each layer its own if they hold together, else one for all."""
         rows = self.errors[(self.errors.method == method) & (self.errors.layers == "advised")]

@@ -6,7 +6,7 @@ fills a model of the original shape, with zeros where rows are gone, which gives
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from attnrate.core.errors import UserError
 from attnrate.cut.advice import Advice
-from attnrate.cut.origins import Trail
+from attnrate.cut.origins import Origin, Trail
 
 Rows = dict[str, tuple[int, list[int]]]  # name of a tensor → dimension, and what is left of it
 
@@ -30,22 +30,29 @@ def _home(model: nn.Module, tensor: Tensor) -> tuple[str, int]:
     raise UserError("not exported: queries or keys have a weight that is no parameter of the model")
 
 
+def check(model: nn.Module, found: Sequence[Origin | None]) -> None:
+    """Refuse what has no smaller weights; it can be told before anything is measured."""
+    if not all(found):
+        raise UserError("not exported: queries or keys are more than a linear layer's output (rotary positions, norms)")
+    done: dict[str, int] = {}
+    for i, origin in enumerate(found):
+        weights = [t for trail in (origin.q, origin.k) for t in (trail.weight, trail.bias) if t is not None]
+        names = [_home(model, t)[0] for t in weights]
+        if done.setdefault(names[0], i) != i:
+            raise UserError(f"not exported: {names[0]} serves more than one attention")
+
+
 @torch.no_grad()
 def smaller(model: nn.Module, found: Advice) -> tuple[dict[str, Tensor], Rows]:
     """The model's tensors with its advised heads, cut by data, and the rows that are left."""
     setting, layers = found.advised(), found.scan.layers
     once = {(t.data_ptr(), t.shape): (name, t) for name, t in reversed(model.state_dict().items())}  # tied ones
     state = {name: tensor.detach().cpu().clone() for name, tensor in reversed(once.values())}
-    if not all(layer.origin for layer in layers):
-        raise UserError("not exported: queries or keys are more than a linear layer's output (rotary positions, norms)")
+    check(model, [layer.origin for layer in layers])
     dropped: dict[str, set[int]] = {}
     dims: dict[str, int] = {}
-    done: dict[str, int] = {}
     for i, layer in enumerate(layers):
         m, parts = setting.sizes[i], found.study.fixed[setting.method][i]
-        name, _ = _home(model, layer.origin.q.weight)
-        if done.setdefault(name, i) != i:
-            raise UserError(f"not exported: {layer.name} runs more than once with the same weights")
         for trail, forms in ((layer.origin.q, parts.left), (layer.origin.k, parts.right)):
             for head, rows in enumerate(trail.rows):
                 if trail is layer.origin.k and head % layer.group:

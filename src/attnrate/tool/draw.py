@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from attnrate.report.fig_vit import NORMALISED, SHOWN
 from attnrate.report.style.figure import plt
@@ -38,6 +38,22 @@ def violins(measured: Measured, normalisation: str, title: str) -> plt.Figure:
     return figure
 
 
+class Plain(LogFormatter):
+    """Plain numbers, also between powers of ten where there are few of them."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
+def _values(ax: plt.Axes, normalisation: str) -> None:
+    """Singular values against k."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(Plain())
+    ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(1.5, 0.4)))
+    ax.set_xlabel("k")
+    ax.set_ylabel(NORMALISED[normalisation])
+
+
 def _layers(ax: plt.Axes, measured: Measured) -> None:
     depth = len(measured.layers)
     scale = plt.cm.ScalarMappable(plt.Normalize(1, max(2, depth)), plt.get_cmap("cividis"))
@@ -69,7 +85,7 @@ def _heads(ax: plt.Axes, rows: pd.DataFrame, inputs: int) -> None:
 
 def _ranks(ax: plt.Axes, ranks: pd.DataFrame) -> None:
     for i, (name, label) in enumerate(
-        (("effective", "effective (entropy)"), ("energy99", "99 % energy"), ("energy90", "90 % energy"))
+        (("effective", "effective"), ("energy99", "99 % energy"), ("energy90", "90 % energy"))
     ):
         ax.plot(ranks.layer + 0.15 * (i - 1), ranks[name], "o", color=f"C{i}", ms=2.5, alpha=0.5, mew=0)
         ax.plot(ranks.groupby("layer")[name].mean(), color=f"C{i}", label=label)
@@ -78,7 +94,7 @@ def _ranks(ax: plt.Axes, ranks: pd.DataFrame) -> None:
     ax.set_xlabel("layer")
     ax.set_ylabel("rank")
     ax.set_title("(c) ranks: heads, and mean over heads")
-    ax.legend(loc="upper center", ncols=3, columnspacing=1, handlelength=1.2)
+    ax.legend(loc="upper center", ncols=3, columnspacing=0.8, handlelength=1, handletextpad=0.4)
 
 
 def spectra(measured: Measured, normalisation: str, title: str) -> plt.Figure:
@@ -88,9 +104,7 @@ def spectra(measured: Measured, normalisation: str, title: str) -> plt.Figure:
     _heads(middle, rows[rows.layer == rows.layer.max()], measured.inputs)
     _ranks(right, measured.ranks)
     for ax in (left, middle):
-        ax.set_yscale("log")
-        ax.set_xlabel("k")
-        ax.set_ylabel(NORMALISED[normalisation])
+        _values(ax, normalisation)
     figure.suptitle(title, fontsize=9)
     return figure
 
@@ -135,9 +149,7 @@ def against(one: Measured, two: Measured, labels: tuple[str, str], normalisation
             rows = solid(rows.groupby("k", as_index=False).agg({"mean": "mean", "n": "first"}), measured.inputs)
             left.plot(rows.k, rows["mean"], style, color=f"C{i}", label=f"{label}, layer {layer}")
         middle.plot(measured.ranks.groupby("layer").effective.mean(), "o-", color=f"C{i}", ms=3, label=label)
-    left.set_yscale("log")
-    left.set_xlabel("k")
-    left.set_ylabel(NORMALISED[normalisation])
+    _values(left, normalisation)
     left.set_title("(a) mean over heads")
     middle.xaxis.set_major_locator(MaxNLocator(integer=True))
     middle.set_xlabel("layer")

@@ -15,9 +15,10 @@ from attnrate.core import files
 from attnrate.core.errors import UserError
 from attnrate.cut import losses
 from attnrate.cut.advice import BEST, Advice, advise
-from attnrate.cut.export import restore
+from attnrate.cut.export import check, restore
 from attnrate.cut.export import save as save_weights
 from attnrate.cut.export import smaller as cut_weights
+from attnrate.cut.origins import origins
 from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown, short
 from attnrate.tool import draw_heads, results
@@ -28,10 +29,11 @@ __all__ = ["advise", "heads"]
 
 CUT = "cut.safetensors"
 OUTS = {"errors.csv", "tails.csv", "advice.json", "summary.md", "heads.svg", "heads.png", CUT}
+BLIND = "the loss is the same whatever is cut; a last layer of zeros, as untrained models have, does this"
 METHODS = {
     "scores": "each input's own best (an oracle)",
     "weights": "SVD of W_Qᵀ W_K with biases",
-    "data": "the same, whitened by the inputs",
+    "data": "SVD of W_Qᵀ W_K with biases, whitened by the inputs",
 }
 
 
@@ -79,6 +81,9 @@ def heads(
     )
     read = given.read(loaded)
     kind = "classes" if labels is not None else loaded.kind
+    first = next(batches(loaded, read, batch))[0]
+    if export:
+        check(loaded.model, origins(loaded.model, first))
     found = advise(
         loaded.model,
         lambda: batches(loaded, read, batch),
@@ -88,7 +93,6 @@ def heads(
         progress=True,
     )
     smaller = cut_weights(loaded.model, found) if export else None
-    first = next(batches(loaded, read, batch))[0]
     results.write(out, lambda draft: _fill(draft, model, loaded, read.about, found, smaller, first))
     return found
 
@@ -108,7 +112,7 @@ def _fill(
         "advised": list(found.advised().sizes.values()),
         "savings": found.savings,
         "fits": found.fits,
-        "notes": [*loaded.notes, *found.notes],
+        "notes": [*loaded.notes, *found.notes, *([BLIND] if found.blind else [])],
         "versions": results.versions(),
     }
     draft.mkdir()
@@ -118,7 +122,8 @@ def _fill(
     files.write_csv(draft / "tails.csv", found.tails)
     files.write_json(draft / "advice.json", record)
     files.write_text(draft / "summary.md", summary(found, record))
-    save("heads", draw_heads.figure(found, f"{model}, {found.scan.inputs} inputs"), draft)
+    beside = "" if loaded.weights == model else f", weights {loaded.weights}"
+    save("heads", draw_heads.figure(found, f"{model}{beside}, {found.scan.inputs} inputs"), draft)
 
 
 @torch.no_grad()
@@ -147,11 +152,14 @@ def summary(found: Advice, record: dict) -> str:
     method = BEST
     least = found.least[found.least.method == method].set_index("layers")
     one = least.loc["all"]
+    told = (
+        f"**{one.mh} of {max(found.sizes)}** is the least head size m_h, of those tried, that keeps the loss within "
+        f"{found.tolerance:.3g} when all layers are cut at once{'' if one.sure else ' (its interval does not)'}."
+    )
     lines = [
         f"# Heads of {record['model']}",
         "",
-        f"**{one.mh} of {max(found.sizes)}** is the least head size m_h, of those tried, that keeps the loss within "
-        f"{found.tolerance:.3g} when all layers are cut at once{'' if one.sure else ' (its interval does not)'}.",
+        f"**No size is advised**: {BLIND}." if found.blind else told,
         "",
         f"{found.scan.inputs} inputs ({kind}: {given[kind]}). Weights: {record['weights']['source']}. Loss: "
         f"{record['loss']}. Cut: {METHODS[method]}.",
@@ -172,10 +180,11 @@ def summary(found: Advice, record: dict) -> str:
                 "interval keeps it too": "yes" if least.loc[name].sure else "no",
             }
         )
-    caption = "The least m_h of each layer, others uncut."
+    caption, beyond = "The least m_h of each layer, others uncut.", ""
     if len(together):
         change = together.change.iloc[0]
         held = "which keeps" if change <= found.tolerance else "which does not keep"
+        beyond = "" if change <= found.tolerance else ", beyond the tolerance"
         caption += f" All of these together change the loss by {short(abs(change))}, {held} the tolerance."
     lines += [markdown(pd.DataFrame(rows), caption)]
     table = found.errors[found.errors.layers == "all"].merge(found.tails, on=["layers", "mh"])
@@ -197,7 +206,7 @@ def summary(found: Advice, record: dict) -> str:
     lines += [markdown(pd.DataFrame(columns), text + ".")]
     saved = [
         {
-            "heads": "one m_h for all" if each["layers"] == "all" else "each layer its own",
+            "heads": "one m_h for all" if each["layers"] == "all" else f"each layer its own{beyond}",
             "parameters of W_Q, W_K": _share(each["parameters"]),
             "FLOPs of queries, keys, scores": _share(each["flops"]),
             "key cache, bytes a token": _share(each["key_cache"]),

@@ -133,7 +133,8 @@ def of_texts(loaded: Loaded, given: Given) -> Inputs:
     if not min(row.shape[1] for row in rows + after):
         raise UserError(f"{given.text}: a line holds no token that the model knows")
     items = [_text(loaded, *each) for each in zip(rows, after, labels, strict=True)]
-    items.sort(key=lambda item: [x.shape[1] for x in item[0].values()])  # equal lengths side by side
+    # equal lengths side by side; the longest first, so that no table has to grow and memory runs out at once or never
+    items.sort(key=lambda item: [x.shape[1] for x in item[0].values()], reverse=True)
     lengths = [row.shape[1] for row in rows]
     about = {
         "text": str(given.text),
