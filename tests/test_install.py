@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = PROJECT["optional-dependencies"]
 MODULES = {"pillow": "PIL", "pyyaml": "yaml", "markdown-it-py": "markdown_it", "distributed": "distributed dask"}
 OPTIONAL = {"timm", "torchvision", "transformers"}  # whose models are measured where they are installed
-BROUGHT = {"networkx", "huggingface_hub", "dask_cuda"}  # by torch, by timm; used only where it is installed
+BROUGHT = {"networkx", "huggingface_hub", "dvc_data", "dask_cuda"}  # by torch, timm, dvc; only where it is installed
 
 
 def modules(requirements: list[str]) -> set[str]:
