@@ -1,6 +1,7 @@
 """`attnrate trace`: from a file to what it came from."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -65,8 +66,8 @@ def test_a_result_on_real_data_names_the_data_set(capsys):
 def test_parameters_are_those_of_dvc_lock(capsys):
     """And not those of a params.yaml that was edited since."""
     text = Path("params.yaml").read_text()
-    Path("params.yaml").write_text(text.replace("seeds: [0, 1, 2, 3]", "seeds: [5]"))
-    assert "[0, 1, 2, 3]" in trace(capsys, "reports/figures/fig4.png")["examples_train@mass"]
+    Path("params.yaml").write_text(re.sub(r"seeds: \[.*?\]", "seeds: [5]", text))
+    assert "seeds = [0, 1, 2" in trace(capsys, "reports/figures/fig4.png")["examples_train@mass"]
 
 
 def test_a_run_of_other_outs_is_told(capsys):

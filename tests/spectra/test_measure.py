@@ -8,7 +8,7 @@ import torch
 
 from attnrate.core.errors import UserError
 from attnrate.spectra.attention import Catch
-from attnrate.spectra.measure import measure
+from attnrate.spectra.measure import Rows, measure
 from attnrate.translation import model as seq2seq
 from attnrate.vit import model as vit
 
@@ -167,3 +167,11 @@ def test_centred_keys_leave_the_softmax_and_drop_what_it_ignores():
     plain, centred = (measure(model, [x], centred=c).spectra.query("layer == 1") for c in (False, True))
     assert centred["mean"].to_numpy() == pytest.approx(wanted.flatten().numpy(), rel=1e-4, abs=1e-5)
     assert not np.allclose(plain["mean"], centred["mean"], rtol=1e-2)
+
+
+def test_inputs_that_grow_longer_and_longer_do_not_blow_up_the_table():
+    rows, lengths = Rows(), range(1, 60)
+    for length in lengths:
+        rows.add(np.full((1, length), float(length), np.float32))
+    assert rows.n == len(lengths) and rows.table.shape[0] <= 2 * rows.n
+    assert [int(np.isfinite(row).sum()) for row in rows.table[: rows.n]] == list(lengths)

@@ -55,7 +55,8 @@ class Rows:
     def add(self, values: np.ndarray) -> None:  # (B, K); nan fills up what is shorter
         n, have, k = self.n + len(values), *self.table.shape
         if n > have or values.shape[1] > k:
-            table = np.full((max(n, 2 * have), max(k, values.shape[1])), np.nan, np.float32)
+            rows = max(n, 2 * have) if n > have else have  # wider inputs alone do not double it
+            table = np.full((rows, max(k, values.shape[1])), np.nan, np.float32)
             table[: self.n, :k] = self.table[: self.n]
             self.table = table
         self.table[self.n : n, : values.shape[1]] = values
