@@ -1,4 +1,4 @@
-"""What a step of the large loop does not do: wait for a copy, read a loss back, depend on how many devices there are."""
+"""What a step of the large loop does not do: wait for a copy, read a loss back, depend on the number of devices."""
 
 from types import SimpleNamespace
 
