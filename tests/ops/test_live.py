@@ -1,6 +1,9 @@
 """What a training tells while it runs: it reaches a tracker, and changes nothing."""
 
+import json
 import logging
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +66,35 @@ def test_a_long_training_is_in_dvclive_and_ends_in_the_same_bytes(listen):
         found["loss"].loss.iloc[-1] < found["loss"].loss.iloc[0] and (found["points_per_second"].iloc[:, 1] > 0).all()
     )
     assert found["eta"].eta.iloc[-1] == 0 and not Path("dvc.yaml").exists()
+
+
+def followed(*steps):
+    """What there is of a training's loss after a process told of these steps."""
+    Path("params.yaml").write_text("live: dvclive")
+    follower = live.Follower("vit_main@seed0")
+    for step in steps:
+        follower.follow("qk, seed 0", step, 1000, {"loss": 1 / step})
+    follower.end()
+    return pd.read_csv("live/vit_main_seed0/qk_seed_0/plots/metrics/loss.tsv", sep="\t").step.tolist()
+
+
+def test_a_training_that_goes_on_adds_to_its_curve_and_one_that_starts_has_its_own():
+    assert followed(50, 100, 150) == [50, 100, 150]
+    assert followed(150, 200) == [50, 100, 150, 150, 200]
+    assert followed(50, 100) == [50, 100]
+
+
+def test_the_documented_command_plots_the_loss_over_the_steps():
+    followed(50, 100, 150)
+    Path(".dvc").mkdir()
+    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
+    (command,) = re.findall(
+        r"^    (dvc plots show .*live/.*?)(?:  +#.*)?$", (ROOT / "docs/profiles.md").read_text(), re.M
+    )
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(command, shell=True, check=True, env=os.environ | {"PATH": programs})
+    (points,) = re.findall(r'"values": (\[.*?\])', Path("dvc_plots/index.html").read_text())
+    assert [(float(p["step"]), float(p["loss"])) for p in json.loads(points)] == [(s, 1 / s) for s in (50, 100, 150)]
 
 
 def test_a_short_training_and_none_leave_nothing(listen):

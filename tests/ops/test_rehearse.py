@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from attnrate.core import params
-from attnrate.ops import rehearse
+from attnrate.ops import rehearse, stages
 from attnrate.ops.profile import overlay
 from attnrate.sources import corpora, fetch
 from tests.conftest import ROOT
@@ -33,6 +35,17 @@ def test_the_rehearsal_has_the_papers_sizes_and_two_steps():
     assert [found[e]["train"]["max_steps"] for e in ("vit", "translation")] == [2, 2]
     assert {task["steps"] for task in found["examples"]["tasks"].values()} == {2}
     assert (found["vit"]["data"]["name"], found["translation"]["data"]["corpus"]) == ("toy", "toy")  # no network
+    assert found["vit"]["sweep"]["recipe"] == "authors" and found["vit"]["recipes"] == paper["vit"]["recipes"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
+def test_the_rehearsal_has_the_stages_of_the_paper_profile_and_seeds_as_items():
+    path = ROOT / "profiles" / "paper.yaml"
+    paper = overlay(params.read(ROOT / "params.yaml"), params.read(path), path)
+    (own, gpu), (every, _) = (stages.expanded(ROOT, content) for content in (rehearse.rehearsal(ROOT), paper))
+    assert {name.partition("@")[0] for name in own} == {name.partition("@")[0] for name in every}
+    seeds = {name for name in own if "seed" in name}
+    assert {"vit_main@seed0", "vit_main@seed1", "vit_beside@seed0", "translation_main@seed0"} <= seeds <= gpu
 
 
 def test_archives_come_through_hosts_that_misbehave(tmp_path, capfd):

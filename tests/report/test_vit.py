@@ -295,6 +295,12 @@ def test_table_1_says_data_seeds_spread_and_the_papers_numbers():
     assert "not CIFAR10" in table1.wide(table1.join(runs(), 32, "toy", sentences)).columns[1]
 
 
+def test_table_1_says_how_bleu_was_computed():
+    assert (
+        "paper profile" in (told := table1.caption("paper", "nrefs:1|tok:13a")) and "sacreBLEU, nrefs:1|tok:13a" in told
+    )
+
+
 def test_the_main_model_is_table_1s_original():
     """Neither the sweep's nor the one beside it, of the same head size."""
     rows = {

@@ -108,7 +108,7 @@ def major(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def require(device: str) -> None:
+def require(device: str, instead: str = "-S device=cpu") -> None:
     """Refuse to begin without a GPU where `device` is cuda, as the paper profile has it: a CPU would take years."""
     if device == "cuda" and (why := problem(look())):
-        raise UserError(f"the paper profile needs a GPU: {why}; or `-S device=cpu`, if it is a CPU that you want")
+        raise UserError(f"the paper profile needs a GPU: {why}; or `{instead}`, if it is a CPU that you want")

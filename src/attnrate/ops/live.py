@@ -10,22 +10,23 @@ from pathlib import Path
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
 
 from attnrate.core.params import read
+from attnrate.large.loop import NEWS
 
-FOLDER = Path("live")  # git ignores it, DVC does not: `dvc plots show live` finds it
+FOLDER = Path("live")  # git ignores it, DVC does not: `dvc plots show` finds what is in it
 FEWEST = 200  # steps; a shorter training is no news
 
 
-def options(name: str, run: Path) -> dict:
-    """What each tracker wants to be told of a run."""
+def options(name: str, run: Path, resume: bool) -> dict:
+    """What each tracker wants to be told of a run; DVCLive adds to the curves of the last one, or begins anew."""
     if name == "dvclive":
         quiet = {"save_dvc_exp": False, "dvcyaml": None, "monitor_system": False, "report": None}
-        return {"dir": str(run), "resume": True, **quiet}
+        return {"dir": str(run), "resume": resume, **quiet}
     return {"logging_dir": run.parent} if name == "tensorboard" else {"name": str(run.relative_to(FOLDER))}
 
 
-def begin(name: str, run: Path) -> GeneralTracker:
+def begin(name: str, run: Path, resume: bool) -> GeneralTracker:
     project = run.name if name == "tensorboard" else "attnrate"
-    tracker = LOGGER_TYPE_TO_CLASS[name](project, **options(name, run))
+    tracker = LOGGER_TYPE_TO_CLASS[name](project, **options(name, run, resume))
     tracker.start()
     return tracker
 
@@ -42,7 +43,11 @@ class Follower:
             return
         if label != self.label:
             self.end()
-            self.label, self.tracker = label, begin(self.name, self.folder / re.sub(r"[^\w.-]+", "_", label))
+            run = self.folder / re.sub(r"[^\w.-]+", "_", label)
+            self.label, self.tracker = (
+                label,
+                begin(self.name, run, resume=step > NEWS),
+            )  # its first news, or a later one
         self.tracker.log(news, step)
 
     def end(self) -> None:

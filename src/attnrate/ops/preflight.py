@@ -47,7 +47,7 @@ def space(root: Path) -> str:
 def device(cpu: bool) -> str:
     if cpu:
         return "none wanted"
-    gpu.require("cuda")
+    gpu.require("cuda", "python -m attnrate.ops.preflight --cpu")
     world, needed = gpu.look(), costs.estimated().get("memory", 0)
     least = min(d.gigabytes for d in world.devices)
     if least < needed:
@@ -60,12 +60,11 @@ def device(cpu: bool) -> str:
 
 
 def weights(name: str) -> str:
-    """timm's weights in the hub's cache, where a run finds them by the same revision without asking again."""
+    """timm's weights in the hub's cache, where a run finds them; a run with HF_HUB_OFFLINE=1 takes no others."""
     import timm
     from huggingface_hub import hf_hub_download  # resumes, tries again and checks
 
-    name, _, revision = name.partition("@")
-    path = hf_hub_download(timm.get_pretrained_cfg(name).hf_hub_id, WEIGHTS, revision=revision or None)
+    path = hf_hub_download(timm.get_pretrained_cfg(name).hf_hub_id, WEIGHTS)
     return f"revision {Path(path).parent.name}"
 
 
