@@ -41,7 +41,9 @@ def lay_out(profile: str, to: Path) -> set[str]:
                 taken.add(f"reports/{kind}/{path.name}")
         summary |= files.read_json(branch.folder / "metrics.json")
         claims |= {row["id"]: row for row in branch.claims}
-        p = overlay(p, yaml.safe_load((branch.folder / "params.yaml").read_text(encoding="utf-8")), branch.folder)
+        p = overlay(
+            p, yaml.load((branch.folder / "params.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader), branch.folder
+        )
     summary["reproduced"] = counts([row for row in claims.values() if not row["ours"]])[REPRODUCED]
     files.write_json(to / "reports/metrics/summary.json", summary, digits=4)
     (to / "params.yaml").write_text(yaml.safe_dump(p, sort_keys=False), encoding="utf-8")
