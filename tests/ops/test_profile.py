@@ -1,8 +1,10 @@
 """Profiles become `-S key=value` options that DVC reads back as the same values."""
 
+import json
 from pathlib import Path
 
 import pytest
+from dvc.cli import DvcParserError, parse_args
 from dvc.utils.hydra import apply_overrides
 
 from attnrate.core import params
@@ -50,10 +52,22 @@ def test_an_unknown_profile_names_the_known_ones():
         run("nope")
 
 
-def test_a_bad_profile_is_refused(tmp_path):
+def test_a_bad_profile_is_refused_and_dvc_does_not_go_on_without_it(tmp_path, capsys):
     (tmp_path / "bad.yaml").write_text("mh: 0\n")
     with pytest.raises(SystemExit, match=r"bad\.yaml: mh = 0 is not allowed"):
         profile.main(["bad", "--params", str(ROOT / "params.yaml"), "--profiles", str(tmp_path)])
+    with pytest.raises(DvcParserError):
+        parse_args(["exp", "run", *capsys.readouterr().out.split(), "validate"])
+
+
+def test_a_profile_lies_on_the_laptops_parameters_or_on_its_own(tmp_path, capsys):
+    """What desk changes and paper does not would stay."""
+    own, path = tmp_path / "params.yaml", ROOT / "profiles" / "desk.yaml"
+    own.write_text(json.dumps(profile.overlay(params.read(ROOT / "params.yaml"), params.read(path), path)))
+    profile.main(["desk", "--params", str(own), "--profiles", str(path.parent)])
+    assert "profile=desk" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"params\.yaml has the profile desk, not laptop; `git checkout .*` first"):
+        profile.main(["paper", "--params", str(own), "--profiles", str(path.parent)])
 
 
 def test_a_branch_adds_its_stages(monkeypatch, capsys):

@@ -1,7 +1,8 @@
 """Profiles are overlays on params.yaml. `dvc exp run $(python -m attnrate.ops.profile smoke)` runs one.
 
 Prints the overlay as `-S key=value` options, after checking that params.yaml with the overlay is valid. With a branch
-of dvc.yaml, such as figure-1, its stages follow: they alone run, and what they need.
+of dvc.yaml, such as figure-1, its stages follow: they alone run, and what they need. Where it refuses, it prints what
+DVC refuses too: a shell would go on without any option, with whatever profile is there.
 """
 
 import argparse
@@ -16,6 +17,9 @@ from attnrate.ops import costs
 from attnrate.report.published import flatten
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
+
+LAPTOP = "laptop"  # what an overlay lies on
+REFUSED = "--no-such-profile"
 
 
 def overlay(base: dict, top: dict, path: Path, prefix: str = "") -> dict:
@@ -47,8 +51,10 @@ def load(name: str, base: Path = Path("params.yaml"), profiles: Path = Path("pro
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in profiles.glob("*.yaml"))) or "none here"
         raise UserError(f"{path}: no such profile (known: {known})")
-    top = params.read(path)
-    content = overlay(params.read(base), top, path)
+    top, below = params.read(path), params.read(base)
+    if "profile" in top and below["profile"] not in (LAPTOP, top["profile"]):
+        raise UserError(f"{base} has the profile {below['profile']}, not {LAPTOP}; `git checkout {base}` first")
+    content = overlay(below, top, path)
     check(Params, content, path)
     return top, content
 
@@ -72,6 +78,7 @@ def main(argv: list[str] | None = None) -> None:
         top, _ = load(args.name, args.params, args.profiles)
         print(*options(top), *(targets(args.branch) if args.branch else []))
     except UserError as e:
+        print(REFUSED)
         sys.exit(str(e))
 
 
