@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from attnrate.core.errors import UserError
 from attnrate.cut import export
@@ -148,7 +149,71 @@ def test_curves_for_a_stage_have_all_layers_only():
 
 def test_sizes():
     assert default_sizes(64) == [1, 2, 3, 6, 11, 20, 35, 64] and default_sizes(1) == [1]
+    assert default_sizes(16) == [1, 2, 3, 4, 5, 7, 11, 16] and default_sizes(6) == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(UserError, match="nothing to try: heads have a size of 16"):
+        advise(encoder(3, 0.0), inputs(), sizes=[16])
     with pytest.raises(UserError, match="between 1 and the largest head, 16"):
         advise(encoder(3, 0.0), inputs(), sizes=[3, 17])
     with pytest.raises(UserError, match="no attention that can be seen"):
         advise(nn.Linear(32, 3), inputs())
+
+
+class Classifier(nn.Module):
+    """Means over tokens of an encoder, and a linear layer, whose weights have a size."""
+
+    def __init__(self, size: float):
+        super().__init__()
+        self.encoder, self.head = encoder(16, 0.0), nn.Linear(32, 5)
+        nn.init.normal_(self.head.weight, std=size)
+
+    def forward(self, x):
+        return self.head(self.encoder(x).mean(1))
+
+
+def test_batches_of_a_data_loader_and_a_model_in_training():
+    """Lists of inputs alone or with labels; the user's model goes on training afterwards, layer by layer as before."""
+    x, model = torch.cat(inputs()), Classifier(1.0)
+    model.train()
+    model.encoder.layers[1].eval()
+    with torch.no_grad():
+        y = model.eval()(x).argmax(-1)
+    model.train().encoder.layers[1].eval()
+    wanted = advise(model, [x[:4], x[4:]], sizes=[4], kind="features").errors
+    given = DataLoader(TensorDataset(x), batch_size=4)
+    assert advise(model, given, sizes=[4], kind="features").errors.equals(wanted)
+    found = advise(model, DataLoader(TensorDataset(x, y), batch_size=4), sizes=[4])
+    assert found.scan.kind == "classes" and found.errors[found.errors.mh == 16].accuracy.eq(1).all()
+    labelled = DataLoader(TensorDataset(x, y), batch_size=4)
+    assert measure(model, labelled).ranks.equals(measure(model, given).ranks)
+    assert model.training and model.encoder.layers[0].dropout.training and not model.encoder.layers[1].training
+    for once in (iter(inputs()), (x for x in inputs())):
+        with pytest.raises(UserError, match="batches are read several times: give a list, or a function"):
+            advise(model, once)
+
+
+def test_a_loss_that_hardly_sees_attention_gives_no_advice():
+    """What differs by rounding, or by a head of tiny weights beside its bias, is no reason to cut all heads to 1."""
+    model, x = Classifier(1e-7), torch.cat(inputs())
+    model.head.bias.data.normal_()
+    found = advise(model, [x], sizes=[1], kind="divergence")
+    assert found.errors.loss.nunique() > 1 and "hardly changes" in found.blind
+    assert not advise(Classifier(1.0), [x], sizes=[1], kind="divergence").blind
+    # heads of rank 1 are told 1, which is no blindness
+    assert not advise(encoder(1, 0.0), inputs(), sizes=[1, 2]).blind
+
+
+def test_labels_that_are_no_classes_of_the_model():
+    model, x = Classifier(1.0), torch.cat(inputs())
+    with torch.no_grad():
+        y = model(x).argmax(-1)
+    assert not advise(model, [(x, y)], sizes=[2]).blind
+    assert "are these its classes?" in advise(model, [(x, (y + 1) % 5)], sizes=[2]).blind
+    mistakes = {"labels 0 to 7: the model has classes 0 to 4": torch.arange(8)}
+    mistakes["labels -1 to 0: the model has classes"] = -(torch.arange(8) % 2)
+    mistakes["needs labels that are whole numbers"] = torch.rand(8)
+    mistakes[r"labels of shape \(8, 20\) are not for outputs of shape \(8, 5\)"] = torch.zeros(8, 20).long()
+    for says, labels in mistakes.items():
+        with pytest.raises(UserError, match=says):
+            advise(model, [(x, labels)], sizes=[2])
+    with pytest.raises(UserError, match=r"labels of shape \(8,\) are not for outputs of shape \(8, 20, 32\)"):
+        advise(encoder(3, 0.0), [(x, y)], sizes=[2])

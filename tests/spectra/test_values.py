@@ -63,3 +63,12 @@ def test_normalisations():
     raw = spectra.Spectra("none").add(q, k)
     assert torch.allclose(spectra.Spectra("tokens").add(q, k), raw / 20)
     assert torch.allclose(spectra.Spectra("largest").add(q, k)[..., 0], torch.ones(3, 1))
+
+
+def test_a_dead_head_has_rank_zero_and_no_value():
+    """Zero rows of W_Q or W_K are no 0/0, which no figure can show."""
+    s = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    assert spectra.effective_rank(s).tolist() == [0, pytest.approx(2)]
+    q, k = torch.randn(2, 3, 1, 20, 4)
+    for name in spectra.NORMALISATIONS:
+        assert not spectra.Spectra(name).add(0 * q, k).any()

@@ -4,8 +4,10 @@ import json
 
 import pandas as pd
 import pytest
+import timm
 import torch
 import transformers
+from safetensors.torch import save_file
 from torchvision.models import vision_transformer
 
 from attnrate import cli
@@ -16,11 +18,26 @@ from attnrate.tool.spectrum import OUTS as SPECTRUM
 from tests.tool.test_spectrum import LINES, draw, offline, save  # noqa: F401
 
 
+@torch.no_grad()
+def strong(path, classes: int = 2) -> None:
+    """Weights of a ViT whose attention matters, and which says class 0."""
+    torch.manual_seed(0)
+    model = timm.create_model("test_vit", num_classes=classes)
+    for name, weight in model.named_parameters():
+        weight.add_(torch.randn(weight.shape), alpha=0.3 if "qkv" in name else 0.1)
+    model.head.bias.copy_(-3.0 * torch.arange(classes))
+    save_file(model.state_dict(), path)
+
+
 def test_images_with_labels_and_an_export(tmp_path, capsys):
     for name in ("0", "1"):
         (tmp_path / "pictures").mkdir(exist_ok=True)
         draw(tmp_path / "pictures" / name)
-    args = "heads test_vit --images pictures --labels --sizes 2 8 --export --out out"
+    (tmp_path / "labels.txt").write_text("0\n" * 6)
+    strong(tmp_path / "vit.safetensors")
+    args = (
+        "heads test_vit --weights vit.safetensors --images pictures --labels labels.txt --sizes 2 8 --export --out out"
+    )
     cli.main(args.split())
     assert {p.name for p in (tmp_path / "out").iterdir()} == OUTS
     captured = capsys.readouterr()
@@ -88,6 +105,13 @@ def test_a_loss_that_sees_nothing_gives_no_advice(tmp_path):
     assert not advise(model, [torch.randn(3, 3, 8, 8)], sizes=[2]).blind
 
 
+def test_random_weights_are_named_and_give_no_advice(tmp_path):
+    cli.main("heads test_vit --random 4 --sizes 1 --out out".split())
+    record = json.loads((tmp_path / "out" / "advice.json").read_text())
+    assert sum("weights are random" in note for note in record["notes"]) == 1
+    assert "**No size is advised**" in (tmp_path / "out" / "summary.md").read_text()
+
+
 def test_an_export_that_cannot_be_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     save("llama", tmp_path / "llama")
     monkeypatch.setattr("attnrate.tool.heads.advise", lambda *_, **__: pytest.fail("measured"))
@@ -108,13 +132,23 @@ def test_an_export_that_cannot_be_is_refused_before_anything_is_measured(tmp_pat
         ("llama --random 2 --export --sizes 2", "not exported: queries or keys are more than a linear layer"),
         ("somebody/model --random 2", "somebody/model: timm and torchvision have no such model, and transformers"),
         ("test_resnet --random 2", "no attention that can be seen"),
+        ("test_vit --random 2 --sizes 32", "nothing to try: heads have a size of 32"),
+        ("test_vit --images pictures --labels far.txt", "labels 0 to 1000: the model has classes 0 to 999"),
+        ("test_vit --images pictures --labels zero.txt --weights features.safetensors", "has no classifier"),
+        ("bert --text lines.txt --labels zero2.txt", r"labels of shape \(2,\) are not for outputs of shape \(2, "),
     ],
 )
 def test_a_mistake_costs_one_line_and_writes_nothing(tmp_path, args, says):
     draw(tmp_path / "pictures")
     (tmp_path / "lines.txt").write_text("a b\nc d\n")
-    if "llama" in args:
-        save("llama", tmp_path / "llama")
+    (tmp_path / "far.txt").write_text("0\n0\n1000\n")
+    (tmp_path / "zero.txt").write_text("0\n0\n0\n")
+    (tmp_path / "zero2.txt").write_text("0\n0\n")
+    if "features" in args:
+        save_file(timm.create_model("test_vit", num_classes=0).state_dict(), tmp_path / "features.safetensors")
+    for name in ("llama", "bert"):
+        if name in args:
+            save(name, tmp_path / name)
     before = set(tmp_path.rglob("*"))
     with pytest.raises(SystemExit, match=says) as e:
         cli.main(["heads", *args.split(), "--out", "out"])

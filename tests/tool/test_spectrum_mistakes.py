@@ -51,7 +51,7 @@ def mistakes(folder, monkeypatch):
             "vit_base_patch16_225 --random 2",
             r"vit_base_patch16_225: timm and torchvision have no such model \(did you mean vit_base_patch16_224",
         ),
-        ("vit_base_patch16_225 --random 2 --pretrained", "are for timm and torchvision models, and it is none"),
+        ("vit_base_patch16_225 --random 2 --pretrained", "are for timm and torchvision models, and timm and"),
         (
             "no/such/folder --random 2",
             "no/such/folder: timm and torchvision have no such model, and transformers' AutoConfig cannot load it",

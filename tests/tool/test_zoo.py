@@ -86,6 +86,14 @@ def test_attention_by_hand_is_recognised(style):
         matrix = matrix.masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), -torch.inf)
     close(table(found["softmax"].spectra, 1), matrix.softmax(-1), 3)
     assert found["scores"].kinds == ["causal" if style == "late scale" else "self"]
+    notes = {what.partition(":")[0] for what in found["scores"].notes}
+    assert notes == ({"causal"} if style == "late scale" else set())
+
+
+def test_keys_that_are_pooled_are_no_cross_attention():
+    model = timm.create_model("pvt_v2_b0")
+    found = measure_all(model, [torch.randn(2, 3, 64, 64)], which=["scores"])["scores"]
+    assert set(found.kinds) == {"pooled", "self"}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from attnrate.laws.vit import FEWEST
 from attnrate.rates.theory import tail_sum
 
 BEST = "data"  # the method whose cut is advised: the best that does not look at the input itself
+HARDLY = "the loss hardly changes whatever is cut; random weights, or a last layer of zeros, do this"
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,18 @@ class Advice:
     notes: list[str]
 
     @property
-    def blind(self) -> bool:
-        """Whether the loss is the same whatever is cut, as with a last layer of zeros: then it tells nothing."""
+    def blind(self) -> str:
+        """Why the loss tells nothing about heads, where it does not."""
         rows = self.errors[self.errors.layers == "all"]
-        return len(self.sizes) > 1 and rows.loss.nunique() == 1 and bool(rows.outputs.any())
+        cut, full = rows[rows.mh < max(self.sizes)], rows[rows.mh == max(self.sizes)].iloc[0]
+        if self.scan.kind == "classes" and full.accuracy <= 1 / self.scan.classes:
+            return (
+                f"the model is right on {full.accuracy:.3g} of the inputs, no more than chance: are these its classes?"
+            )
+        # an accuracy of a few inputs may stay as it is; their cross-entropy tells more
+        moved = cut.loss / max(full.loss, 1e-30) - 1 if self.scan.kind == "classes" else cut.change
+        barely = moved.abs().max() <= self.tolerance / 100 and cut.scores.max() > self.tolerance
+        return HARDLY if barely else ""
 
     def advised(self, method: str = BEST) -> Setting:
         """The sizes to take: of each layer its own if they hold together, else one for all."""
@@ -68,6 +77,8 @@ def advise(
     sizes = sorted({*(sizes or default_sizes(largest)), largest})
     if sizes[0] < 1 or sizes[-1] > largest:
         raise UserError(f"sizes {sizes[0]} to {sizes[-1]}: should lie between 1 and the largest head, {largest}")
+    if len(sizes) == 1:
+        raise UserError(f"nothing to try: heads have a size of {largest}, and no smaller size is given")
     found = available(seen.layers, methods)
     notes = [f"{what}: {names[0]} and the like" for what, names in seen.notes.items()]
     if "weights" in methods and "weights" not in found:

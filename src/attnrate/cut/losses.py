@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from attnrate.core.errors import UserError
+
 KINDS = {  # what is compared with the tolerance
     "language": "cross-entropy per token, relative change",
     "classes": "accuracy, drop",
@@ -23,6 +25,26 @@ def outputs(out: Any) -> Tensor:
         if isinstance(getattr(out, name, None), Tensor):
             return getattr(out, name)
     return outputs(next(iter(out.values())) if isinstance(out, dict) else out[0])
+
+
+def check(kind: str, out: Tensor, target: Tensor | None) -> None:
+    """Refuse labels that are not for these outputs."""
+    if kind not in ("classes", "language"):
+        return
+    if target is None or target.is_floating_point():
+        raise UserError(f"{KINDS[kind]}: needs labels that are whole numbers")
+    wanted = target.shape if kind == "language" else target.shape[:1]
+    if out.dim() != len(wanted) + 1 or out.shape[:-1] != wanted:
+        raise UserError(
+            f"labels of shape {tuple(target.shape)} are not for outputs of shape {tuple(out.shape)}: "
+            "a classifier takes one for each input, a language model one for each token"
+        )
+    kept = target if kind == "classes" else target[target != -100]
+    if not kept.numel():  # a text of one token
+        return
+    low, high = int(kept.amin()), int(kept.amax())
+    if low < 0 or high >= out.shape[-1]:
+        raise UserError(f"labels {low} to {high}: the model has classes 0 to {out.shape[-1] - 1}")
 
 
 def kind_of(out: Any, target: Tensor | None) -> str:

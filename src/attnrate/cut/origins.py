@@ -4,6 +4,7 @@ A tensor of row numbers goes the way of the output: views, transpositions, split
 (norms, rotary positions, a bias of their own) ends the trail: then no smaller weights give the cut scores.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -99,7 +100,7 @@ def _scalar(args: tuple, mine: Tensor, name: str) -> bool:
 @torch.no_grad()
 def origins(model: nn.Module, batch) -> list[Origin | None]:
     """Of every attention of the model, in order; None where the trail ends."""
-    one = {k: v[:1] for k, v in batch.items()} if isinstance(batch, dict) else batch[:1]
+    one = {k: v[:1] for k, v in batch.items()} if isinstance(batch, Mapping) else batch[:1]
     follow = Follow()
     with follow.watching(model):
         follow.run(model, one)

@@ -18,6 +18,7 @@ from attnrate.cut import losses
 from attnrate.cut.factors import METHODS, Factors, factors, grouped, left_out, second_moments, shared
 from attnrate.cut.origins import Origin, origins
 from attnrate.spectra.attention import SUPPORTED, Call, Catch
+from attnrate.spectra.measure import split
 from attnrate.spectra.values import Moments, singular_values
 
 Batch = Mapping[str, Tensor] | Tensor | tuple[Any, Tensor]
@@ -57,14 +58,14 @@ class Scan:
     inputs: int
     seconds: float
     kind: str  # of loss
-
-
-def split(batch: Batch) -> tuple[Any, Tensor | None]:
-    return batch if isinstance(batch, tuple) else (batch, None)
+    classes: int  # outputs of the model, the last dimension
 
 
 def each(batches: Batches) -> Iterator[tuple[Any, Tensor | None]]:
-    yield from map(split, batches() if callable(batches) else batches)
+    found = batches() if callable(batches) else batches
+    if found is batches and iter(found) is found:
+        raise UserError("batches are read several times: give a list, or a function that gives them anew")
+    yield from map(split, found)
 
 
 @torch.no_grad()
@@ -90,12 +91,14 @@ def scan(model: nn.Module, batches: Batches, kind: str | None = None) -> Scan:
 
     catch, inputs, start = Catch(use), 0, time.perf_counter()
     catch.offers = False
-    model.eval()
-    first = None
+    first, classes = None, 0
     with catch.watching(model):
         for batch, target in each(batches):
             out = catch.run(model, batch)
             kind = kind or losses.kind_of(out, target)
+            said = losses.outputs(out)
+            losses.check(kind, said, target)
+            classes = said.shape[-1]
             first = batch if first is None else first
             inputs += catch.batch
     seconds = time.perf_counter() - start
@@ -106,7 +109,7 @@ def scan(model: nn.Module, batches: Batches, kind: str | None = None) -> Scan:
     for layer, origin in zip(layers, origins(model, first), strict=True):
         layer.origin = origin
         layer.queries, layer.keys, layer.pairs = (x / inputs for x in (layer.queries, layer.keys, layer.pairs))
-    return Scan(layers, catch.notes, inputs, seconds, kind)
+    return Scan(layers, catch.notes, inputs, seconds, kind, classes)
 
 
 def static(layers: list[Layer], method: str) -> list[Factors]:
@@ -239,8 +242,10 @@ def settings(layers: list[Layer], methods: Sequence[str], sizes: Sequence[int], 
 
 
 def default_sizes(largest: int, number: int = 8) -> list[int]:
-    """Up to `number` sizes from 1 to D, evenly on a logarithmic scale."""
-    return sorted({round(m) for m in np.geomspace(1, largest, number)})
+    """Up to `number` sizes from 1 to D, evenly on a logarithmic scale; where that is too fine, the least others."""
+    even = {round(m) for m in np.geomspace(1, largest, number)}
+    others = [m for m in range(1, largest + 1) if m not in even]
+    return sorted([*even, *others[: number - len(even)]])
 
 
 def announce(seen: Scan, number: int) -> None:

@@ -24,6 +24,8 @@ from attnrate.spectra.flow import Scores, Tag
 
 CHANNELS = re.compile("XCA|Channel|CrossCovariance")  # they pass channels as if they were tokens
 CROSS = re.compile("cross|encoder_attn|EncDec|enc_dec|encoder_decoder|multihead_attn")
+LATER = "causal: later tokens, the upper half, are masked; the scores are those before the mask"
+MASKED = "masked in part: the scores are those before the mask"
 SUPPORTED = (
     "supported is attention between tokens through torch's scaled_dot_product_attention or nn.MultiheadAttention, or "
     "written as product, softmax and product"
@@ -60,24 +62,29 @@ class Catch(TorchFunctionMode):
         self.kinds: list[str] = []
         self.notes: dict[str, list[str]] = {}  # what → names of modules
         self.running: list[tuple[str, nn.Module]] = []
+        self.streams: list[int] = []  # of tokens that those modules were given: two are cross-attention
         self.open: dict[int, tuple[str, nn.Module]] = {}  # a softmax of scores that met no values yet
 
     @contextmanager
     def watching(self, model: nn.Module) -> Iterator[None]:
-        """Know which module runs, and catch."""
-        hooks = []
+        """Know which module runs, and catch. Modules are in eval mode meanwhile."""
+        hooks, training = [], [module for module in model.modules() if module.training]
+        model.eval()
         for name, module in model.named_modules():
 
-            def enter(module, inputs, name=name):
+            def enter(module, inputs, named, name=name):
                 self.running.append((name, module))
+                self.streams.append(flow.streams(inputs, named))
                 if self.offered(module):
                     q, k, _ = module.split_heads(inputs[0])
                     self.attention(q, k, scale=module.scale)
 
             def leave(*_):
                 self.running.pop()
+                self.streams.pop()
 
-            hooks += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave)]
+            hooks.append(module.register_forward_pre_hook(enter, with_kwargs=True))
+            hooks.append(module.register_forward_hook(leave))
         fast = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # one call for a whole layer
         try:
@@ -87,6 +94,8 @@ class Catch(TorchFunctionMode):
             torch.backends.mha.set_fastpath_enabled(fast)
             for hook in hooks:
                 hook.remove()
+            for module in training:
+                module.training = True
 
     def run(self, model: nn.Module, batch: Mapping[str, Tensor] | Tensor) -> Any:
         """The model's output, inside `watching`."""
@@ -104,7 +113,7 @@ class Catch(TorchFunctionMode):
     def begin(self, batch: int) -> None:
         """A forward pass with so many inputs comes next."""
         self.batch, self.layer, self.products = batch, 0, 0
-        self.running, self.open = [], {}
+        self.running, self.streams, self.open = [], [], {}
 
     def offered(self, module: nn.Module) -> bool:
         return self.offers and hasattr(module, "split_heads")
@@ -140,9 +149,9 @@ class Catch(TorchFunctionMode):
         if number in self.plan and self.cut:
             query = self.changed(number, query, key)
         out = func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **rest)
-        shut, bias, causal = effects(attn_mask)
+        shut, bias, causal = flow.effects(attn_mask)
         if is_causal or shut:
-            self.note("masked (causal, or in part): the scores are those before the mask")
+            self.note(LATER if is_causal or causal else MASKED)
         if bias:
             self.note("with a bias added to the scores (relative positions): it is no part of QKᵀ and left out")
         self.attention(query, key, attn_mask, is_causal, scale, causal=is_causal or causal, number=number, out=out)
@@ -197,7 +206,7 @@ class Catch(TorchFunctionMode):
     def written(self, scores: Scores, factor: Any, out: Tensor) -> None:
         """An attention that was written out."""
         if scores.masked:
-            self.note("masked (causal, or in part): the scores are those before the mask", scores.name)
+            self.note(LATER if scores.causal else MASKED, scores.name)
         if scores.biased:
             self.note(
                 "with a bias added to the scores (relative positions): it is no part of QKᵀ and left out", scores.name
@@ -211,7 +220,7 @@ class Catch(TorchFunctionMode):
     def attention(self, q, k, mask=None, later=False, scale=None, *, causal=False, number=-1, out=None) -> None:
         """Queries and keys as scaled_dot_product_attention takes them; later: later tokens are shut out."""
         scale = q.shape[-1] ** -0.5 if scale is None else scale
-        q, k = flow.together(q, shared(q, k))
+        q, k = flow.together(q, flow.shared(q, k))
         four = [flow.canonical(x, self.batch) for x in (q, k)]
         if four[0] is None:
             self.refuse(f"whose queries are {tuple(q.shape)} for {self.batch} inputs")
@@ -221,7 +230,7 @@ class Catch(TorchFunctionMode):
         def weights(i: int) -> Tensor:
             n = len(four[0]) // self.batch
             mine = slice(i * n, (i + 1) * n)
-            return softmax(four[0][mine], four[1][mine], scale, None if mask is None else mask[mine], later)
+            return flow.softmax(four[0][mine], four[1][mine], scale, None if mask is None else mask[mine], later)
 
         self.emit(number, self.running[-1][0], *four, scale, causal, weights, out)
 
@@ -230,8 +239,9 @@ class Catch(TorchFunctionMode):
             self.refuse("which attends between channels")
         if not (q.isfinite().all() and k.isfinite().all()):
             raise UserError(f"{name}: its queries or keys hold nan or inf; check the weights")
-        windows, pooled = len(q) // self.batch, q.shape[-2] != k.shape[-2]
-        kind = "cross" if pooled or CROSS.search(name) else "causal" if causal else "self"
+        windows, uneven = len(q) // self.batch, q.shape[-2] != k.shape[-2]
+        cross = CROSS.search(name) or (uneven and self.streams[-1] > 1)
+        kind = "cross" if cross else "pooled" if uneven else "causal" if causal else "self"
         kind += ", windows" if windows > 1 else ""
         if self.layer == len(self.layers):
             self.layers.append(name)
@@ -240,7 +250,7 @@ class Catch(TorchFunctionMode):
             raise UserError(f"{name}: the order of layers changes between inputs; {SUPPORTED}")
         elif not kind.startswith("self"):  # an input of one token tells nothing
             self.kinds[self.layer] = kind
-        if pooled:
+        if uneven:
             self.note("queries and keys are of different number (pooling or cross-attention)", name)
         if windows > 1:
             self.note("attends within windows: a spectrum each, averaged over an input's windows", name)
@@ -254,7 +264,7 @@ class Catch(TorchFunctionMode):
 
     def changed(self, number: int, q: Tensor, k: Tensor) -> Tensor:
         """The queries in place of q."""
-        pair = (flow.canonical(x, self.batch) for x in flow.together(q, shared(q, k)))
+        pair = (flow.canonical(x, self.batch) for x in flow.together(q, flow.shared(q, k)))
         return self.cut(self.plan[number], *pair).reshape(q.shape).to(q.dtype)
 
     def note(self, what: str, name: str | None = None) -> None:
@@ -266,31 +276,6 @@ class Catch(TorchFunctionMode):
     def refuse(self, why: str) -> None:
         name, module = next(pair for pair in reversed(self.running) if not isinstance(pair[1], nn.Softmax))
         raise UserError(f"{name or 'the model'} is a {type(module).__qualname__}, {why}; {SUPPORTED}")
-
-
-def shared(q: Tensor, k: Tensor) -> Tensor:
-    """Keys, repeated for the queries that share them."""
-    return k.repeat_interleave(q.shape[1] // k.shape[1], 1) if q.dim() == 4 and 1 < k.shape[1] < q.shape[1] else k
-
-
-def softmax(q: Tensor, k: Tensor, scale: float, mask: Tensor | None, later: bool) -> Tensor:
-    """What scaled_dot_product_attention multiplies values with; rows that are shut out in full are zero."""
-    scores = q.float() @ k.float().mT * scale
-    if later:
-        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.float()
-    return scores.softmax(-1).nan_to_num(0.0)
-
-
-def effects(mask: Tensor | None) -> tuple[bool, bool, bool]:
-    """Whether a mask shuts anything out (False, -inf or the least number), adds anything else, and is causal."""
-    if mask is None:
-        return False, False, False
-    if mask.dtype == torch.bool:
-        return not bool(mask.all()), False, flow.is_causal(~mask)
-    shut = mask <= torch.finfo(mask.dtype).min / 2
-    return bool(shut.any()), bool(((mask != 0) & ~shut).any()), flow.is_causal(shut)
 
 
 def brief(e: Exception) -> str:

@@ -87,6 +87,11 @@ def canonical(x: Tensor, batch: int) -> Tensor | None:
     return x if x.dim() == 4 and x.shape[0] % batch == 0 else None
 
 
+def streams(args: tuple, kwargs: dict) -> int:
+    """How many sequences of tokens a module is given; masks and positions have other dimensions."""
+    return len({id(x) for x in given(args, kwargs) if isinstance(x, Tensor) and x.dim() == 3})
+
+
 def together(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """q and k with the same leading dimensions, which a product broadcasts."""
     if q.shape[:-2] == k.shape[:-2]:
@@ -112,3 +117,28 @@ def is_causal(shut: Tensor) -> bool:
     tokens, keys = shut.shape[-2:]
     later = torch.ones(tokens, keys, dtype=torch.bool, device=shut.device).triu(1)
     return tokens == keys > 1 and bool((shut == later).all())
+
+
+def shared(q: Tensor, k: Tensor) -> Tensor:
+    """Keys, repeated for the queries that share them."""
+    return k.repeat_interleave(q.shape[1] // k.shape[1], 1) if q.dim() == 4 and 1 < k.shape[1] < q.shape[1] else k
+
+
+def softmax(q: Tensor, k: Tensor, scale: float, mask: Tensor | None, later: bool) -> Tensor:
+    """What scaled_dot_product_attention multiplies values with; rows that are shut out in full are zero."""
+    scores = q.float() @ k.float().mT * scale
+    if later:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.float()
+    return scores.softmax(-1).nan_to_num(0.0)
+
+
+def effects(mask: Tensor | None) -> tuple[bool, bool, bool]:
+    """Whether a mask shuts anything out (False, -inf or the least number), adds anything else, and is causal."""
+    if mask is None:
+        return False, False, False
+    if mask.dtype == torch.bool:
+        return not bool(mask.all()), False, is_causal(~mask)
+    shut = mask <= torch.finfo(mask.dtype).min / 2
+    return bool(shut.any()), bool(((mask != 0) & ~shut).any()), is_causal(shut)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from attnrate.spectra.values import Moments, Spectra, dense_values
 
 RANKS = ("effective", "energy90", "energy99")
 SPECTRA = ("scores", "centred", "softmax")
+Batch = Mapping[str, Tensor] | Tensor | Sequence[Any]  # inputs, alone or with labels, which are not looked at
 KEPT = 64  # values of an attention matrix after the softmax, which has as many as tokens; ranks count all
 
 
@@ -24,10 +26,19 @@ class Measured:
     spectra: pd.DataFrame  # layer, head, k, mean, sd, n
     ranks: pd.DataFrame  # layer, head, three ranks with their sd, n
     layers: list[str]  # the modules' names
-    kinds: list[str]  # of each: self, causal or cross, and whether in windows
+    kinds: list[str]  # of each: self, causal, cross or pooled, and whether in windows
     notes: dict[str, list[str]]  # what a reader should know → the modules it is true of
     violins: dict[str, np.ndarray]  # first head of the "first" and "last" layer: (inputs, K), nan where τ < k
     inputs: int
+
+
+def split(batch: Any) -> tuple[Any, Tensor | None]:
+    """A batch's inputs and labels, if there are any: a DataLoader gives lists of one or two."""
+    if not isinstance(batch, (tuple, list)):
+        return batch, None
+    if not 1 <= len(batch) <= 2:
+        raise UserError(f"a batch of {len(batch)} parts: should be inputs, or inputs and labels")
+    return batch[0], batch[1] if len(batch) == 2 else None
 
 
 def merged(parts: Iterable[Moments]) -> tuple[int, np.ndarray, np.ndarray]:
@@ -95,7 +106,7 @@ class Gathered:
 @torch.no_grad()
 def measure_all(
     model: nn.Module,
-    batches: Iterable[Mapping[str, Tensor] | Tensor],
+    batches: Iterable[Batch],
     normalisation: str = "none",
     which: Sequence[str] = SPECTRA,
 ) -> dict[str, Measured]:
@@ -108,10 +119,9 @@ def measure_all(
     gathered = [Gathered(name, normalisation) for name in which]
     catch = Catch(lambda call: [each.use(call) for each in gathered])
     inputs = 0
-    model.eval()
     with catch.watching(model):
         for batch in batches:
-            catch.run(model, batch)
+            catch.run(model, split(batch)[0])
             inputs += catch.batch
     if not catch.layers:
         raise UserError(f"the model has no attention that can be seen; {SUPPORTED}")
@@ -126,7 +136,7 @@ def measure_all(
 
 def measure(
     model: nn.Module,
-    batches: Iterable[Mapping[str, Tensor] | Tensor],
+    batches: Iterable[Batch],
     normalisation: str = "none",
     centred: bool = False,
 ) -> Measured:

@@ -13,7 +13,7 @@ from torch import Tensor
 QR_LIMIT = 16  # up to this m_h QR factors are as fast, beyond it double-precision Gram matrices
 NORMALISATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "tokens": lambda s, tau: s / tau,  # the authors': tends to the operator's own values as τ grows
-    "largest": lambda s, tau: s / s[..., :1],
+    "largest": lambda s, tau: s / positive(s[..., :1]),
     "none": lambda s, tau: s,
 }
 
@@ -47,9 +47,14 @@ def dense_values(a: Tensor) -> Tensor:
 
 
 def effective_rank(s: Tensor) -> Tensor:
-    """exp of the entropy of the values' shares: (..., K) → (...)."""
-    share = s / s.sum(-1, keepdim=True)
-    return torch.special.entr(share).sum(-1).exp()
+    """exp of the entropy of the values' shares: (..., K) → (...); 0 where there are none, as of a dead head."""
+    total = s.sum(-1, keepdim=True)
+    return torch.special.entr(s / positive(total)).sum(-1).exp() * (total[..., 0] > 0)
+
+
+def positive(x: Tensor) -> Tensor:
+    """For a division of zeros by zero, which is zero."""
+    return torch.where(x > 0, x, 1.0)
 
 
 def energy_rank(s: Tensor, part: float) -> Tensor:

@@ -47,7 +47,8 @@ class Plain(LogFormatter):
 
 def _values(ax: plt.Axes, normalisation: str) -> None:
     """Singular values against k."""
-    ax.set_yscale("log")
+    if any(len(line.get_xdata()) for line in ax.lines):  # all heads may be dead, and a logarithmic axis has no zero
+        ax.set_yscale("log")
     ax.yaxis.set_major_formatter(Plain())
     ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(1.5, 0.4)))
     ax.set_xlabel("k")

@@ -29,7 +29,7 @@ __all__ = ["advise", "heads"]
 
 CUT = "cut.safetensors"
 OUTS = {"errors.csv", "tails.csv", "advice.json", "summary.md", "heads.svg", "heads.png", CUT}
-BLIND = "the loss is the same whatever is cut; a last layer of zeros, as untrained models have, does this"
+RANDOM = "weights are random: what is advised holds for the architecture as it starts, not for a trained model"
 METHODS = {
     "scores": "each input's own best (an oracle)",
     "weights": "SVD of W_Qᵀ W_K with biases",
@@ -79,6 +79,8 @@ def heads(
         dtype=dtype,
         revision=revision,
     )
+    if labels is not None and loaded.kind == "features":
+        raise UserError(f"--labels: {model} has no classifier with these weights, only features")
     read = given.read(loaded)
     kind = "classes" if labels is not None else loaded.kind
     first = next(batches(loaded, read, batch))[0]
@@ -100,6 +102,7 @@ def heads(
 def _fill(
     draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, smaller: tuple | None, first: dict
 ) -> None:
+    random = loaded.weights.startswith("random,")
     record = {
         "model": model,
         "weights": {"source": loaded.weights, "sha256": digest(loaded.model)},
@@ -112,7 +115,7 @@ def _fill(
         "advised": list(found.advised().sizes.values()),
         "savings": found.savings,
         "fits": found.fits,
-        "notes": [*loaded.notes, *found.notes, *([BLIND] if found.blind else [])],
+        "notes": [*loaded.notes, *found.notes, *filter(None, [found.blind, random and RANDOM])],
         "versions": results.versions(),
     }
     draft.mkdir()
@@ -159,7 +162,7 @@ def summary(found: Advice, record: dict) -> str:
     lines = [
         f"# Heads of {record['model']}",
         "",
-        f"**No size is advised**: {BLIND}." if found.blind else told,
+        f"**No size is advised**: {found.blind}" if found.blind else told,
         "",
         f"{found.scan.inputs} inputs ({kind}: {given[kind]}). Weights: {record['weights']['source']}. Loss: "
         f"{record['loss']}. Cut: {METHODS[method]}.",

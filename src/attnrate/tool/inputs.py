@@ -11,9 +11,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from attnrate.core.errors import UserError
+from attnrate.spectra.attention import brief
 from attnrate.tool.load import Loaded
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)  # what pillow says of a file
 RANDOM_TOKENS = 128
 
 Item = tuple[dict[str, Tensor], Tensor | None]  # arguments of the model, and what it should say; batches of one
@@ -86,15 +88,19 @@ def labelled(given: Given, paths: list[Path] | None, number: int) -> list[Tensor
         if paths is None:
             raise UserError("--labels without a file takes the folders of images as classes: name a file for texts")
         names = sorted({path.parent.name for path in paths})
-        numbers = names if all(name.isdigit() for name in names) else range(len(names))
+        numbers = names if all(map(_number, names)) else range(len(names))
         classes = {name: int(n) for name, n in zip(names, numbers, strict=True)}
         if len(classes) < 2:
             raise UserError(f"{given.images}: --labels needs a folder for each class; all images are in one")
         return [torch.tensor([classes[path.parent.name]]) for path in paths]
     found = texts(Path(given.labels))
-    if len(found) != number or not all(line.isdigit() for line in found):
+    if len(found) != number or not all(map(_number, found)):
         raise UserError(f"{given.labels}: should hold a class number a line for each of {number} inputs")
     return [torch.tensor([int(line)]) for line in found]
+
+
+def _number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10  # a longer one is a date or no class
 
 
 def of_images(loaded: Loaded, given: Given) -> Inputs:
@@ -108,8 +114,8 @@ def of_images(loaded: Loaded, given: Given) -> Inputs:
         try:
             with Image.open(path) as image:
                 return prepare(image.convert("RGB"))
-        except OSError as e:
-            raise UserError(f"{path}: cannot be read as an image ({e})") from None
+        except UNREADABLE as e:
+            raise UserError(f"{path}: cannot be read as an image ({brief(e)})") from None
 
     def items() -> Iterator[Item]:
         return (({loaded.argument: read(path)}, label) for path, label in zip(paths, labels, strict=True))

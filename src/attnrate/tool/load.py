@@ -1,10 +1,9 @@
 """A model by its timm or torchvision name, its directory or its hub name, with what makes inputs for it."""
 
-import difflib
 import hashlib
-import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from torch import Generator, Tensor, nn
 
 from attnrate.core.errors import UserError
 from attnrate.spectra.attention import brief
+from attnrate.tool import hub
+from attnrate.tool.hub import library
 
 TOKENS = 512  # the most of a model that names no limit
 DTYPES = ("float32", "bfloat16", "float16")
@@ -43,16 +44,6 @@ class Loaded:
         return tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
 
 
-def library(name: str) -> Any:
-    """A module, or None where it is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as e:
-        if e.name != name:
-            raise
-        return None
-
-
 def load(
     name: str,
     *,
@@ -73,12 +64,7 @@ def load(
     place = find_device(device)
     if dtype not in DTYPES:
         raise UserError(f"--dtype {dtype}: should be one of {', '.join(DTYPES)}")
-    timm, vision = library("timm"), library("torchvision")
-    here = Path(name).exists()
-    known = [(timm, _timm, timm and timm.is_model(name))]
-    known.append((vision, _torchvision, vision and name in vision.models.list_models()))
-    found = next((make for _, make, has in known if has and not here), None)
-    if found:
+    if found := zoo(name):
         if revision:
             raise UserError("--revision is for names on the hub, which transformers loads")
         if weights and pretrained:
@@ -86,13 +72,22 @@ def load(
         loaded = found(name, None if untrained else weights, pretrained and not untrained, seed)
     else:
         if weights or pretrained:
-            raise UserError(
-                f"{name}: --weights and --pretrained are for timm and torchvision models, and it is none{_near(name)}"
-            )
+            none = "it is none" if Path(name).exists() else hub.nowhere(name)
+            raise UserError(f"{name}: --weights and --pretrained are for timm and torchvision models, and {none}")
         loaded = _transformers(name, texts, whole, untrained, seed, getattr(torch, dtype), revision)
     loaded.device, loaded.dtype = place, getattr(torch, dtype)
     loaded.model.to(loaded.device, loaded.dtype).eval()
     return loaded
+
+
+def zoo(name: str) -> Callable[..., Loaded] | None:
+    """What makes a model that timm or torchvision has; a folder of its name may be an older result."""
+    if (Path(name) / "config.json").exists():
+        return None
+    timm, vision = library("timm"), library("torchvision")
+    if timm and timm.is_model(name):
+        return _timm
+    return _torchvision if vision and name in vision.models.list_models() else None
 
 
 def find_device(name: str) -> torch.device:
@@ -113,13 +108,6 @@ def digest(model: nn.Module) -> str:
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(tensor.cpu().reshape(-1).contiguous().view(torch.uint8).numpy())
     return total.hexdigest()
-
-
-def _near(name: str) -> str:
-    timm, vision = library("timm"), library("torchvision")
-    names = (timm.list_models() if timm else []) + (vision.models.list_models() if vision else [])
-    close = difflib.get_close_matches(name, names, 3)
-    return f" (did you mean {', '.join(close)}?)" if close else ""
 
 
 def _built(name: str, of: str, seed: int, make: Callable[[], nn.Module]) -> nn.Module:
@@ -147,7 +135,8 @@ def _timm(name: str, weights: str | Path | None, pretrained: bool, seed: int) ->
     tensors = _safetensors(weights) if weights else {}
     head = tensors.get(f"{timm.models.get_pretrained_cfg_value(name, 'classifier')}.weight")
     options = {"num_classes": 0 if head is None else len(head)} if weights else {}
-    model = _built(name, "timm", seed, lambda: timm.create_model(name, pretrained=pretrained, **options))
+    with hub.asked() if pretrained else nullcontext():
+        model = _built(name, "timm", seed, lambda: timm.create_model(name, pretrained=pretrained, **options))
     if weights:
         _fill(model, name, weights, tensors)
     data = timm.data.resolve_model_data_config(model)
@@ -198,22 +187,21 @@ def _transformers(
     if tf is None:
         if Path(name).exists() or "/" in name:
             raise UserError(f"{name}: is read by transformers, which is missing: pip install 'attnrate[transformers]'")
-        raise UserError(
-            f"{name}: is no torchvision model{_near(name)}; for timm's and the hub's: "
-            "pip install 'attnrate[timm]' 'attnrate[transformers]'"
-        )
+        raise UserError(f"{name}: {hub.nowhere(name, ('timm', 'torchvision', 'transformers'))}")
     tf.utils.logging.set_verbosity_error()
     tf.utils.logging.disable_progress_bar()
     from_hub = {"revision": revision} if revision else {}
-    config = _pretrained(tf.AutoConfig, name, **from_hub)
+    config = hub.pretrained(tf.AutoConfig, name, **from_hub)
     architectures = [getattr(tf, a, None) for a in (config.architectures or [])] if whole else []
     kind = next(filter(None, architectures), tf.AutoModel)
     if untrained:
         make = kind.from_config if kind is tf.AutoModel else kind
-        model = _built(name, "transformers", seed, lambda: make(config)).to(dtype)
+        config.dtype = dtype  # AutoModel's choice; other classes take PyTorch's
+        with _default(dtype):  # in float32 first, it would take twice the memory
+            model = _built(name, "transformers", seed, lambda: make(config)).to(dtype)
         source = f"random, transformers' initialisation, seed {seed}"
     else:
-        model, info = _pretrained(kind, name, dtype=dtype, output_loading_info=True, **from_hub)
+        model, info = hub.pretrained(kind, name, dtype=dtype, output_loading_info=True, **from_hub)
         if missing := sorted(key for key in info["missing_keys"] if _matters(model, key)):
             raise UserError(f"{name}: its weights lack {missing[0]} ({len(missing)} in all), which would be random")
         source = name if revision is None else f"{name}, revision {revision}"
@@ -237,7 +225,7 @@ def _transformers(
         size = (config.num_channels, *((side, side) if isinstance(side, int) else side))
 
         def see(_: int | None) -> Callable[[Any], Tensor]:
-            processor = _pretrained(tf.AutoImageProcessor, name, **from_hub)
+            processor = hub.pretrained(tf.AutoImageProcessor, name, **from_hub)
             return lambda image: processor(image, return_tensors="pt")["pixel_values"]
 
         return Loaded(model, source, argument, see, lambda _, g: torch.randn(1, *size, generator=g), **common)
@@ -251,7 +239,7 @@ def _transformers(
         longest = getattr(config, "max_position_embeddings", TOKENS)
 
         def read(tokens: int | None) -> Callable[..., Tensor]:
-            tokenizer = _pretrained(tf.AutoTokenizer, name, **from_hub)
+            tokenizer = hub.tokenizer(tf.AutoTokenizer, name, **from_hub)
             cut = {"truncation": True, "max_length": min(tokens or longest, longest, tokenizer.model_max_length)}
             if (note := f"texts are cut after {cut['max_length']} tokens") not in notes:
                 notes.append(note)
@@ -266,14 +254,16 @@ def _transformers(
     raise UserError(f"{name}: takes {argument}; supported are models of images and of texts")
 
 
+@contextmanager
+def _default(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def _matters(model: nn.Module, key: str) -> bool:
     """Whether a weight that a checkpoint lacks is random and bears on attention."""
     return "pooler" not in key and "Sinusoidal" not in type(model.get_submodule(key.rpartition(".")[0])).__name__
-
-
-def _pretrained(kind: type, name: str, **options) -> Any:
-    try:
-        return kind.from_pretrained(name, **options)
-    except Exception as e:  # whatever the network, the hub or transformers have to say
-        known = "" if Path(name).exists() else f"timm and torchvision have no such model{_near(name)}, and "
-        raise UserError(f"{name}: {known}transformers' {kind.__name__} cannot load it ({brief(e)})") from None

@@ -10,13 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from attnrate.core import files
-from attnrate.core.errors import UserError
 from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown
 from attnrate.spectra.measure import SPECTRA, Measured, measure_all
 from attnrate.tool import draw, results
+from attnrate.tool.against import same, second, shape
 from attnrate.tool.decay import fits
-from attnrate.tool.inputs import Given, batches
+from attnrate.tool.inputs import Given, Inputs, batches
 from attnrate.tool.load import Loaded, digest, load
 
 FIGURES = ("violins", "spectra", "heatmap")
@@ -77,21 +77,16 @@ def spectrum(
     options = {"texts": text is not None, "seed": seed, "device": device, "dtype": dtype}
     plain = {"weights": weights, "pretrained": pretrained, "revision": revision}
 
-    def measured(name: str, **more) -> Run:
-        loaded = load(name, **options, **more)
-        found = given.read(loaded)
+    def measured(loaded: Loaded, found: Inputs) -> Run:
         inputs = (named for named, _ in batches(loaded, found, batch, progress=True))
         return Run(loaded, measure_all(loaded.model, inputs, normalisation, which), found.about)
 
-    run = measured(model, **plain)
-    other = None
-    if against == "untrained":
-        other = measured(model, untrained=True, **plain)
-    elif against:
-        file = Path(against).is_file()
-        other = measured(model, weights=against) if file else measured(against)
-    if other and other.main.layers != run.main.layers:
-        raise UserError(f"--against {against}: has other layers ({len(other.main.layers)} of them) than {model}")
+    models = [load(model, **options, **plain), *([second(against, model, options, **plain)] if against else [])]
+    pairs = [(loaded, given.read(loaded)) for loaded in models]
+    if against:
+        same(model, against, *(shape(*pair) for pair in pairs))
+    run, *others = [measured(*pair) for pair in pairs]
+    other = others[0] if others else None
     origin = provenance(model, run, normalisation, against, other)
     results.write(out, lambda draft: _fill(draft, run, other, normalisation, origin))
     return run.main
@@ -184,6 +179,7 @@ def summary(run: Run, laws: dict[str, list[dict]], origin: dict) -> str:
         f"Singular values over {run.main.inputs} inputs ({kind}: {given[kind]}). Values are {origin['normalisation']}. "
         f"Weights: {origin['weights']['source']}.",
         "",
+        *(f"Beside it: {x['name']}, weights {x['weights']['source']}.\n" for x in [origin.get("against")] if x),
         *(f"- {note}\n" for note in origin["notes"]),
     ]
     caption = "Least and greatest over the heads of a layer; each head's value is a mean over inputs."
