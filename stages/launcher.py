@@ -79,6 +79,21 @@ def ended():
         runlog.append(STAGE, time.perf_counter() - START)
 
 
+def refuse():
+    """With device: cuda no stage begins without a GPU, or a day of stages for CPUs would come before the first refusal.
+
+    On a worker of a cluster they may: its GPUs are others' (ops/runner.py).
+    """
+    if STAGE == "validate" or "ATTNRATE_WORKER" in os.environ:
+        return
+    from attnrate.core import params
+
+    if params.read("params.yaml").get("device") == "cuda":
+        from attnrate.ops import gpu  # two seconds, for PyTorch
+
+        gpu.require("cuda")
+
+
 class Live(logging.Handler):
     """What a large training tells of its steps goes to a tracker; one that fails is told, and left."""
 
@@ -111,3 +126,4 @@ logging.getLogger("attnrate.live").setLevel(logging.INFO)
 logging.getLogger("attnrate.live").propagate = False
 sys.excepthook = failed
 atexit.register(ended)
+refuse()

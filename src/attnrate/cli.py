@@ -7,6 +7,8 @@ from pathlib import Path
 
 from attnrate.core.errors import UserError
 
+OPS = ("trace", "publish", "revision", "judge")  # need the pipeline
+
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
@@ -21,6 +23,8 @@ def parser() -> argparse.ArgumentParser:
     publish.add_argument("--profile", metavar="NAME", help="refuse any other profile than this (that of params.yaml)")
     revision = commands.add_parser("revision", help="a commit with a published profile's files in place, for dvc diff")
     revision.add_argument("profile", help="a published profile, such as desk")
+    judge = commands.add_parser("judge", help="the claims of a published profile by today's criteria")
+    judge.add_argument("profile", help="a published profile, such as desk")
     add = commands.add_parser(
         "spectrum",
         help="singular values of attention before and after the softmax, for every layer and head",
@@ -83,7 +87,7 @@ def main(argv: list[str] | None = None) -> None:
     options = vars(parser().parse_args(argv))
     command = options.pop("command")
     try:
-        run_ops(command, options) if command in ("trace", "publish", "revision") else run_tool(command, options)
+        run_ops(command, options) if command in OPS else run_tool(command, options)
     except UserError as e:
         sys.exit(f"attnrate {command}: {e}")
     except KeyboardInterrupt:
@@ -101,11 +105,25 @@ def run_ops(command: str, options: dict) -> None:
     print(module.main(**options))
 
 
+def _too_large(e: BaseException | None) -> bool:
+    """PyTorch has a type for a GPU's memory, and for the CPU's only words."""
+    words = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(e, MemoryError) or (isinstance(e, RuntimeError) and any(w in str(e) for w in words))
+
+
 def run_tool(command: str, options: dict) -> None:
     if command == "heads":  # seconds that --help need not pay
         from attnrate.tool.heads import heads as tool
     else:
         from attnrate.tool.spectrum import spectrum as tool
     out = options["out"]
-    tool(options.pop("model"), options.pop("out"), **options)
+    try:
+        tool(options.pop("model"), options.pop("out"), **options)
+    except (UserError, RuntimeError, MemoryError) as e:
+        if any(map(_too_large, (e, e.__cause__))):
+            raise UserError(
+                f"out of memory: fewer inputs at a time (--batch, now {options['batch']}), shorter texts (--tokens) or "
+                "--dtype bfloat16 need less"
+            ) from None
+        raise
     print(f"{out / 'summary.md'}")

@@ -69,7 +69,7 @@ def stage():
 
     def run(body="pass", imports="", words=(), send=None, before=signal.SIG_DFL, **env) -> Ended:
         Path("stages/demo.py").write_text(SCRIPT.format(imports=imports, body=body))
-        clean = {k: v for k, v in os.environ.items() if k not in ("DVC_STAGE", "PYTHONPATH", "RANK")}
+        clean = {k: v for k, v in os.environ.items() if k not in ("DVC_STAGE", "PYTHONPATH", "RANK", "ATTNRATE_WORKER")}
         process = subprocess.Popen(
             [sys.executable, "stages/demo.py", *words],
             env=clean | env,
@@ -124,6 +124,31 @@ def test_the_library_is_that_of_the_tree_the_stage_stands_in(stage):
 def test_of_several_processes_the_first_one_logs(stage, rank, logged):
     done = stage(RANK=rank)
     assert done.code == 0 and LOG.exists() == logged and bool(done.stderr) == logged
+
+
+# A GPU that is not there ----------------------------------------------------------------------------------------------
+
+
+def test_with_device_cuda_no_stage_begins_without_a_gpu(stage):
+    Path("params.yaml").write_text("mh: 4\ndevice: cuda\n")
+    refused = stage("print('begun', flush=True)", CUDA_VISIBLE_DEVICES="").failed()
+    assert refused.line.startswith("the paper profile needs a GPU: ") and not refused.stdout
+
+
+@pytest.mark.parametrize(
+    ("device", "env"),
+    [
+        ("cuda", {"DVC_STAGE": "validate"}),
+        ("cuda", {"ATTNRATE_WORKER": "1"}),  # of a cluster, whose GPUs are elsewhere
+        ("auto", {}),
+        ("cpu", {}),
+    ],
+)
+def test_what_needs_no_gpu_begins(stage, device, env):
+    """And waits for no PyTorch."""
+    Path("params.yaml").write_text(f"mh: 4\ndevice: {device}\n")
+    done = stage("import sys; print('torch' in sys.modules)", CUDA_VISIBLE_DEVICES="", **env)
+    assert (done.code, done.stdout) == (0, "False\n"), done.stderr
 
 
 # What the user can mend -----------------------------------------------------------------------------------------------

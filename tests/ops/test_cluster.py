@@ -12,7 +12,7 @@ import yaml
 from distributed import Client, LocalCluster
 
 from attnrate.core import params
-from attnrate.ops import cluster, runner
+from attnrate.ops import cluster, leash, runner
 from tests import pipeline
 from tests.conftest import ROOT, Workspace
 from tests.robustness.undisturbed import smoke
@@ -69,7 +69,7 @@ def test_a_killed_worker_changes_no_byte(spaces):
     assert any(entry["cmd"].endswith(COMMAND + "vit_sweep@qk-1") for entry in table["write"].values())
     worker = above[next(i for i, p in enumerate(above) if "leash.py" in " ".join(p.cmdline())) + 1]
     worker.kill()
-    stage.wait(5)  # it does not outlive its worker
+    stage.wait(leash.PATIENCE + 10)  # it does not outlive its worker
     output, _ = driver.communicate(timeout=120)
     assert driver.returncode == 0, output
     assert "vit_sweep@qk-1: started again (" in output and output.count("started again") == 1
@@ -139,7 +139,7 @@ def test_a_worker_that_leaves_takes_its_stage_along(tmp_path):
             time.sleep(0.1)
         stage = find(space, "stages/linear_targets.py")
         client.retire_workers(list(client.scheduler_info()["workers"]), close_workers=True)
-        stage.wait(5)
+        stage.wait(leash.PATIENCE + 10)
         future.cancel()
 
 
@@ -200,6 +200,39 @@ def test_the_paper_profile_is_refused_where_no_gpu_is(workspace, monkeypatch, nv
     monkeypatch.setattr(cluster.params, "read", lambda _: content)
     with pytest.raises(SystemExit, match=r"^cluster: the paper profile needs a GPU: driver 535.1 of 8 x NVIDIA"):
         cluster.main([])
+
+
+class Ends:
+    """Dask's client, whose next futures end so."""
+
+    def __init__(self, *reasons: str):
+        self.ends = [runner.Ended(1, "its last lines", "a:1", 1.0, again) for again in reasons]
+
+    def submit(self, *_, **__):
+        return self
+
+    def result(self) -> runner.Ended:
+        return self.ends.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "failed"),
+    [
+        ([runner.LEFT] * 9, False),
+        (["SIGKILL", runner.LEFT, "SIGKILL", runner.LEFT, runner.LEFT], False),
+        (["SIGKILL", runner.LEFT, "SIGKILL", runner.LEFT, "SIGKILL"], True),
+        ([runner.LEFT, ""], True),
+    ],
+)
+def test_a_lifetime_that_is_over_is_no_failure(tmp_path, capsys, reasons, failed):
+    """A stage may outlast any number of them; what ends it by itself, or by signals, counts as before."""
+    client = Ends(*reasons)
+    run = cluster.Run(client, tmp_path, {"a": set()}, set(), {"a": 1.0})
+    run.send("a")
+    for _ in reasons:
+        run.finish(client)
+    assert run.failed == ["a"] * failed and list(run.running.values()) == ["a"] * (not failed)
+    assert capsys.readouterr().out.count("again") == len(reasons) - failed
 
 
 def test_a_target_brings_what_it_needs_and_no_more(workspace, monkeypatch):

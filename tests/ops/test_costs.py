@@ -69,7 +69,9 @@ def test_without_a_run_it_says_so(tree):
 
 
 def test_every_stage_has_a_branch():
-    assert set(costs.branches(ROOT / "dvc.yaml")) == {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}
+    assert set(costs.branches(ROOT / "dvc.yaml")) - {"vit_tuned"} == {
+        s.name.partition("@")[0] for s in pipeline.stages(ROOT)
+    }
 
 
 def test_the_plan_of_two_nodes():

@@ -88,6 +88,19 @@ def test_hours_of_trainings_grow_with_the_steps_of_each_recipe():
     assert 1 < hours[0] < hours[1] == pytest.approx(2)
 
 
+def test_measurements_grow_with_the_models():
+    """Every stage that the paper profile's models make longer has hours of its own."""
+    laptop, paper = estimate.profiles(ROOT)
+    seconds = {"vit_cut": 36.0, "translation_spectra": 36.0}
+    same, hours = (dict(estimate.on_cpu(laptop, p, seconds)) for p in (laptop, paper))
+    assert all(same[stage] == pytest.approx(0.01) and 0.02 < hours[stage] < 2 for stage in seconds)
+    twice = copy.deepcopy(BASE)
+    twice.vit.cut["inputs"] *= 2
+    twice.translation.spectra["tokens"] *= 2
+    more = dict(estimate.on_cpu(laptop, check(Params, twice, "params.yaml"), seconds))
+    assert all(more[stage] == pytest.approx(0.02) for stage in seconds)
+
+
 @pytest.fixture(scope="module")
 def few():
     """The paper profile with a short sweep."""
@@ -105,7 +118,7 @@ def test_accumulation_saves_memory_and_no_time(few):
     assert parts["translation_main"].total == one["translation_main"].total
     assert parts["translation_main"].memory < one["translation_main"].memory
     wanted = {s.name.partition("@")[0] for s in pipeline.stages(ROOT) if s.meta.get("gpu")}
-    assert set(parts) == wanted - {"vit_cut"}  # a minute, and nothing in it grows
+    assert set(parts) == wanted - {"vit_cut"}  # factorisations, which are the CPU's
     sweep, seeds = parts["vit_sweep"], len(few.vit.sweep.seeds)
     small, large = (estimate.vit_cost(few.vit.model, *case) for case in (("width", 2), ("qk", 1)))
     assert sweep.weights == pytest.approx(seeds * (small.weights + large.weights))

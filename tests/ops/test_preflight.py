@@ -62,23 +62,65 @@ def test_a_small_gpu_is_refused_with_what_to_raise(nvidia, monkeypatch):
         preflight.device(cpu=False)
 
 
-def test_everything_from_the_network_is_on_the_list(paper, monkeypatch):
-    found = preflight.downloads(paper)
+def test_a_gpu_without_bfloat16_trains_in_single_precision_and_says_so(nvidia, monkeypatch):
+    nvidia(name="Tesla T4", capability=(7, 5))
+    assert preflight.device(cpu=False).endswith(
+        "; trains in single precision, for want of bfloat16: several times slower, and in 22 GB"
+    )
+    monkeypatch.setattr(costs, "estimated", lambda: {"memory": 45.0})
+    with pytest.raises(UserError, match=r"has 80 GB .* takes 90 GB in single precision, for want of bfloat16; raise"):
+        preflight.device(cpu=False)
+    nvidia()
+    assert "single precision" not in preflight.device(cpu=False)
+
+
+NONE = {"name": "toy", "start": "scratch"}
+TOY = {
+    "vit": {"data": NONE, "main": NONE, "sweep": NONE, "pretrained": NONE},
+    "translation": {"data": {"corpus": "toy"}},
+}
+
+
+def test_everything_from_the_network_is_on_the_list(paper):
     names = {"CIFAR10", paper["vit"]["pretrained"]["name"], paper["vit"]["main"]["start"]}
-    assert set(found) == {*names, *(a.name for a in wmt14.ARCHIVES)}
+    assert set(preflight.downloads(paper)) == {*names, *(a.name for a in wmt14.ARCHIVES)}
+    assert timm.is_model(paper["vit"]["main"]["start"].partition("@")[0])
+    assert preflight.downloads(TOY) == {}
+
+
+NAME, REVISION = "vit_base_patch16_224.augreg_in21k", "0123abc"
+
+
+@pytest.mark.parametrize(
+    ("main", "sweep", "told"),
+    [
+        (f"{NAME}@{REVISION}", "scratch", f"revision {REVISION}"),
+        (NAME, "scratch", f"revision {REVISION}; `-S vit.main.start={NAME}@{REVISION}` keeps every stage to it"),
+        (NAME, NAME, f"`-S vit.main.start={NAME}@{REVISION} -S vit.sweep.start={NAME}@{REVISION}` keeps"),
+    ],
+)
+def test_weights_of_a_named_revision_or_the_line_that_names_it(monkeypatch, main, sweep, told):
     asked = []
 
-    def download(repo, file):
-        asked.append((repo, file))
-        return "/cache/models--timm--x/snapshots/0123abc/model.safetensors"
+    def download(repo, file, revision):
+        asked.append((repo, file, revision))
+        return f"/cache/models--timm--x/snapshots/{REVISION}/model.safetensors"
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
-    name = paper["vit"]["main"]["start"]
-    assert found[name]() == "revision 0123abc" and asked == [(f"timm/{name}", "model.safetensors")]
-    assert timm.is_model(name)
-    none = {"name": "toy", "start": "scratch"}
-    toy = {"vit": {"data": none, "main": none, "sweep": none, "pretrained": none}}
-    assert preflight.downloads(toy | {"translation": {"data": {"corpus": "toy"}}}) == {}
+    vit = TOY["vit"] | {"main": {"start": main}, "sweep": {"start": sweep}}
+    found = preflight.downloads(TOY | {"vit": vit})
+    assert list(found) == [main] and told in found[main]()
+    assert asked == [(f"timm/{NAME}", "model.safetensors", REVISION if "@" in main else None)]
+
+
+def test_a_hub_that_fails_is_one_line_of_the_list(monkeypatch):
+    def download(*_, **__):
+        raise ConnectionError("no route\n to the hub")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    found = preflight.downloads(TOY | {"vit": TOY["vit"] | {"main": {"start": f"{NAME}@{REVISION}"}}})
+    with pytest.raises(UserError, match=rf"1 of 1 downloads failed.*\n  {NAME}@{REVISION}: no route to the hub$"):
+        preflight.fetch(found)
 
 
 def test_every_download_is_tried_and_one_message_has_all_that_failed(capsys):

@@ -36,6 +36,7 @@ def test_the_rehearsal_has_the_papers_sizes_and_two_steps():
     assert {task["steps"] for task in found["examples"]["tasks"].values()} == {2}
     assert (found["vit"]["data"]["name"], found["translation"]["data"]["corpus"]) == ("toy", "toy")  # no network
     assert found["vit"]["sweep"]["recipe"] == "authors" and found["vit"]["recipes"] == paper["vit"]["recipes"]
+    assert found["vit"]["beside"]["recipe"] == "muon"  # at the paper's size, here alone
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
@@ -46,6 +47,7 @@ def test_the_rehearsal_has_the_stages_of_the_paper_profile_and_seeds_as_items():
     assert {name.partition("@")[0] for name in own} == {name.partition("@")[0] for name in every}
     seeds = {name for name in own if "seed" in name}
     assert {"vit_main@seed0", "vit_main@seed1", "vit_beside@seed0", "translation_main@seed0"} <= seeds <= gpu
+    assert f"all {len(every)} stages" in (ROOT / "docs" / "cluster.md").read_text()
 
 
 def test_archives_come_through_hosts_that_misbehave(tmp_path, capfd):
@@ -54,8 +56,8 @@ def test_archives_come_through_hosts_that_misbehave(tmp_path, capfd):
     found = rehearse.sentences(tmp_path)
     assert {part: len(list(corpora.read_lines(Path(f"{prefix}.en")))) for part, prefix in found.items()} == {
         "train": 3 * 600,
-        "dev": 40,
-        "test": 60,
+        "dev": 10,
+        "test": 10,
     }
     out, told = capfd.readouterr()
     for said in ("refused", "sha256 differs", "less than 20 kB a second", "the connection closed after"):

@@ -23,6 +23,19 @@ def test_a_verdict_that_turns_around_fails_and_one_that_opens_does_not(tmp_path,
         turned.main([a, b, run(tmp_path / "c.json", two="reproduced")])
 
 
+@pytest.mark.parametrize(
+    ("effect", "interval", "shown"),
+    [
+        (6.14, [None, None], "undecided: 6.1 [-∞, ∞]"),
+        (6.14, [None, 7.0], "undecided: 6.1 [-∞, 7]"),
+        (6.14, [-0.25, 7.0], "undecided: 6.1 [-0.25, 7]"),
+        (None, None, "undecided"),
+    ],
+)
+def test_an_open_end_has_its_own_sign(effect, interval, shown):
+    assert turned.number({"verdict": "undecided", "effect": effect, "interval": interval}) == shown
+
+
 @pytest.mark.parametrize("given", [[], ["a=x"], ["a", "b=x"]])
 def test_two_named_runs_are_needed(given):
     with pytest.raises(SystemExit, match="give two or more runs"):

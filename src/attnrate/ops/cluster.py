@@ -22,7 +22,7 @@ from distributed import Client, Future, wait
 from attnrate.core import params
 from attnrate.core.errors import UserError
 from attnrate.ops import costs, gpu, runlog, schedule
-from attnrate.ops.runner import LOGS, Ended, Job, run_stage
+from attnrate.ops.runner import LEFT, LOGS, Ended, Job, run_stage
 from attnrate.ops.stages import out_of_date, plan
 from attnrate.ops.workers import Kind, Local, layout
 
@@ -97,6 +97,7 @@ class Run:
             ended = future.result()
         except Exception as e:  # of Dask or of the worker: too many lost workers, no library there
             ended = Ended(1, f"{type(e).__name__}: {e}", "no result", 0.0)
+        self.tries[name] -= ended.again == LEFT  # a lifetime that is over is no failure
         if not ended.code:
             print(f"{name}: done in {ended.seconds:.1f} s ({ended.where})", flush=True)
             self.done.add(name)

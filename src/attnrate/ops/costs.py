@@ -119,7 +119,8 @@ def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
         f"for ViTs and {estimate.SEQ2SEQ:.0%} for translation, after [public measurements of PyTorch's layers]"
         "(https://github.com/mli/transformers-benchmarks) on an A100, forward and backward: BERT's 44 %, T5's encoder "
         f"18 %, its decoder 15 %; {estimate.LAUNCH * 1e6:.0f} µs for each kernel at least; {estimate.DECODE * 1e3:.0f} "
-        "ms for a step of beam search; hours for the sentences of WMT14. Nothing of it ran on a GPU: "
+        "ms for a step of beam search; hours for the sentences of WMT14. **Left out**: making batches, which for crops "
+        "takes 10 to 14 ms of CPU a step. Nothing of it ran on a GPU: "
         f"**take every number times or divided by {estimate.UNCERTAIN}.**",
         "",
         "| stage | what | GPU hours | GPU memory (GB) | weights (GB) |",
@@ -128,8 +129,8 @@ def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
         f"| **all** | | **{sum(r.total for r in rows):.0f}** | **{memory:.0f}** | "
         f"**{sum(r.weights for r in rows):.0f}** |",
         "",
-        f"Without a GPU, on {laptop.threads} cores each: the measured seconds above, times the growth of steps, batch "
-        "and models.",
+        f"Without a GPU, or mostly on the CPU (vit_cut), on {laptop.threads} cores each: the measured seconds above, "
+        "times the growth of steps, batch and models.",
         "",
         "| stage | CPU hours |",
         "|---|---:|",

@@ -2,7 +2,7 @@
 
 Operations: torch.utils.flop_counter on one forward pass; a training step takes three times that, and no less than the
 launches of its kernels. Memory: what autograd keeps of that pass, in bfloat16, and 16 bytes for each parameter (weight,
-gradient and Adam's two moments in float32).
+gradient and Adam's two moments in float32). Left out: making batches, which for crops takes 10 to 14 ms of CPU a step.
 """
 
 import time
@@ -20,6 +20,7 @@ from attnrate.core import params
 from attnrate.ops.profile import overlay
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import Section, check
+from attnrate.sources import dinov2
 from attnrate.spectra.values import Spectra
 from attnrate.translation import model as translation
 from attnrate.translation.train import Trainee
@@ -178,7 +179,7 @@ def on_gpu(paper: Params) -> Iterator[Row]:
 
 
 def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """(stage, hours) of the small models: the laptop's measured seconds, times the growth of the work."""
+    """(stage, hours) of small models and of what is mostly a CPU's: measured seconds, times the growth of the work."""
 
     def cells(p: Params) -> int:
         return len(p.linear.cells.names) * len(p.linear.cells.seeds)
@@ -207,6 +208,21 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
     def filters(p: Params) -> int:
         return p.beyond.filters.train.steps * p.beyond.filters.train.batch * len(p.beyond.filters.shares)
 
+    def heads_cut(p: Params) -> int:
+        """Factorisations of D x D matrices, a head's and an input's each, on the CPU: D³."""
+
+        def cubes(layers: int, heads: int, width: int) -> int:
+            return layers * heads * (width // heads) ** 3
+
+        v, t, own = p.vit, p.translation, dinov2.SIZES[p.vit.pretrained.name]
+        vit = len(v.cut.seeds) * v.model.depth * v.model.heads * v.main.mh**3
+        text = len(t.train.seeds) * cubes(3 * t.model.depth, t.model.heads, t.model.width)  # two in a decoder's layer
+        return v.cut.inputs * len(v.cut.sizes) * (vit + text + cubes(own["depth"], own["heads"], own["width"]))
+
+    def encoder(p: Params) -> int:
+        """Forward passes over as many sentences: few of WMT14's are as long as 64 tokens."""
+        return p.translation.model.depth * p.translation.model.width**2 * p.translation.spectra.tokens
+
     exact = growth(lambda p: p.linear.rnn.steps * len(p.linear.rnn.seeds))
     sampled = growth(lambda p: p.linear.rnn.sample_steps * p.linear.rnn.batch * len(p.linear.cells.names))
     factors = {
@@ -216,6 +232,8 @@ def on_cpu(laptop: Params, paper: Params, seconds: dict[str, float]) -> Iterator
         "linear_train": growth(lambda p: p.linear.train.steps * p.linear.train.batch * cells(p)),
         "linear_mixing": growth(mixing),
         "examples_train": growth(examples),
+        "vit_cut": growth(heads_cut),
+        "translation_spectra": growth(encoder),
         "beyond_depth": growth(lambda p: p.beyond.depth.steps * p.beyond.depth.batch * len(p.beyond.depth.seeds)),
         "beyond_filters": growth(filters),
         "beyond_heads": growth(lambda p: p.beyond.heads.steps * p.beyond.heads.batch * len(p.beyond.heads.draws)),

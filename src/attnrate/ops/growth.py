@@ -31,7 +31,6 @@ def work(p: Params) -> dict[str, float]:
         "vit_permuted": main * (2 * len(v.main.seeds) * tuned + extra * (tuned + start)),
         "vit_spectra": v.spectra.images * (len(v.grid.models) * len(v.sweep.seeds) + 2 * len(v.main.seeds)),
         "vit_pretrained": v.pretrained.images,
-        "vit_cut": main * v.cut.inputs * len(v.main.seeds),
         "translation_main": pair * batch * t.train.steps * seeds,
         "translation_permuted": pair * batch * again * seeds,
         "translation_bleu": seeds * (1 + len(t.tune.variants)),

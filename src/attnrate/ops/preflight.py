@@ -26,6 +26,7 @@ from attnrate.sources import cifar10, dinov2, pairs, wmt14
 from attnrate.sources import fetch as web
 
 WEIGHTS = "model.safetensors"
+BFLOAT16 = (8, 0)  # the compute capability of the first GPUs that have it
 HEADS = {"train": 2000, "dev": 200, "test": 64}  # pairs of sentences of each archive that the rehearsal takes
 
 
@@ -48,24 +49,30 @@ def device(cpu: bool) -> str:
     if cpu:
         return "none wanted"
     gpu.require("cuda", "python -m attnrate.ops.preflight --cpu")
-    world, needed = gpu.look(), costs.estimated().get("memory", 0)
+    world, needed, single = gpu.look(), costs.estimated().get("memory", 0), ""
+    if any(d.capability < BFLOAT16 for d in world.devices):
+        needed, single = 2 * needed, " in single precision, for want of bfloat16"
     least = min(d.gigabytes for d in world.devices)
     if least < needed:
         raise UserError(
-            f"{world.devices[0].name} has {least:.0f} GB of memory, and the paper profile takes {needed:.0f} GB; raise "
-            "vit.train.accumulate and translation.train.accumulate in profiles/paper.yaml"
+            f"{world.devices[0].name} has {least:.0f} GB of memory, and the paper profile takes {needed:.0f} GB"
+            f"{single}; raise vit.train.accumulate and translation.train.accumulate in profiles/paper.yaml"
         )
     names = ", ".join(f"{d.name} ({d.gigabytes:.0f} GB)" for d in world.devices)
-    return f"{names}; driver {world.driver}, PyTorch {world.torch} for CUDA {world.wheel}"
+    slow = f"; trains{single}: several times slower, and in {needed:.0f} GB" if single else ""
+    return f"{names}; driver {world.driver}, PyTorch {world.torch} for CUDA {world.wheel}{slow}"
 
 
-def weights(name: str) -> str:
-    """timm's weights in the hub's cache, where a run finds them; a run with HF_HUB_OFFLINE=1 takes no others."""
+def weights(start: str, keys: list[str]) -> str:
+    """timm's weights in the hub's cache, where a run finds them; where no revision is named, how to name this one."""
     import timm
     from huggingface_hub import hf_hub_download  # resumes, tries again and checks
 
-    path = hf_hub_download(timm.get_pretrained_cfg(name).hf_hub_id, WEIGHTS)
-    return f"revision {Path(path).parent.name}"
+    name, _, revision = start.partition("@")
+    path = hf_hub_download(timm.get_pretrained_cfg(name).hf_hub_id, WEIGHTS, revision=revision or None)
+    found = Path(path).parent.name
+    pins = " ".join(f"-S {key}={name}@{found}" for key in keys)
+    return f"revision {found}" + ("" if revision else f"; `{pins}` keeps every stage to it")
 
 
 def archive(own: wmt14.Archive, folder: Path | None) -> Path:
@@ -83,8 +90,10 @@ def downloads(content: dict, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES)
         found["CIFAR10"] = lambda: cifar10.obtain(vit["data"]["folder"] and Path(vit["data"]["folder"])) and "checked"
     if (own := vit["pretrained"])["name"] in dinov2.SIZES.keys() - {"toy"}:
         found[own["name"]] = lambda: f"{len(dinov2.content(own['folder'] and Path(own['folder']))):,} bytes"
-    for start in sorted({vit["main"]["start"], vit["sweep"]["start"]} - {"scratch", *dinov2.SIZES}):
-        found[start] = lambda start=start: weights(start)
+    starts = {f"vit.{name}.start": vit[name]["start"] for name in ("main", "sweep")}
+    for start in sorted({*starts.values()} - {"scratch", *dinov2.SIZES}):
+        keys = [key for key, value in starts.items() if value == start]
+        found[start] = lambda start=start, keys=keys: weights(start, keys)
     if text["corpus"] == "wmt14":
         folder = text["folder"] and Path(text["folder"])
         found |= {a.name: lambda a=a: archive(a, folder) for a in archives}

@@ -109,7 +109,8 @@ def runs_of(names: Iterable[str]) -> dict:
 
 def write(folder: Path, branch: str, names: list[str], joined: list[str], p: dict, lock: dict, about: dict) -> None:
     """A branch's folder, whole or not there."""
-    begin = {stem(n).partition("_")[0] for n in names}  # rates, linear, vit, ...: plots and metrics go by it
+    parts = [part for stage, part in summary.PARTS.items() if stage in map(stem, names)]  # of the metrics
+    begin = {part.__name__ for part in parts}  # rates, linear, vit, ...: plots go by it
     keys = {key for n in names for key in lock[n].get("params", {}).get("params.yaml", {})}
     claims = [row for row in files.read_json("reports/claims.json") if of_branch(row, names)]
     with files.atomic(folder) as draft:
@@ -118,8 +119,8 @@ def write(folder: Path, branch: str, names: list[str], joined: list[str], p: dic
         for path in Path("reports/plots").glob("*.csv"):
             if path.stem.partition("_")[0] in begin:
                 copy(path, draft / "plots" / path.name)
-        parts = [part(draft / "results") for part in summary.PARTS if part.__name__ in begin]
-        files.write_json(draft / "metrics.json", {k: v for part in parts for k, v in part.items()}, digits=4)
+        metrics = {k: v for part in parts for k, v in part(draft / "results").items()}
+        files.write_json(draft / "metrics.json", metrics, digits=4)
         files.write_json(draft / "claims.json", claims)
         files.write_json(draft / "runs.json", runs_of(names))
         files.write_json(draft / "about.json", about | {"branch": branch})

@@ -21,6 +21,7 @@ from attnrate.core import files
 from attnrate.ops import leash
 
 LOGS = files.SCRATCH / "logs"
+LEFT = "its worker left"  # such as at the end of its lifetime
 TAIL = 30  # lines of a failed stage that are shown
 CODES = re.compile(r"(?:exited with|exitcode\s*:) (-?\d+)")  # DVC of a command, torch.distributed of a rank
 STOPPED = re.compile(r": interrupted, no")  # a stage of itself
@@ -70,7 +71,8 @@ def environment(devices: int | None = None) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if k not in added}
     if devices is not None and "CUDA_VISIBLE_DEVICES" in kept:
         kept["CUDA_VISIBLE_DEVICES"] = ",".join(kept["CUDA_VISIBLE_DEVICES"].split(",")[:devices])
-    return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    return kept | {"PATH": path, "ATTNRATE_WORKER": "1"}  # stages/launcher.py asks for no GPU there
 
 
 def ended_by(code: int, text: str) -> str:
@@ -123,5 +125,5 @@ def run_stage(job: Job) -> Ended:
             if job.live:
                 worker.log_event(str(job.root), {"stage": job.stage, "line": tail[-1]})
     code, text = process.wait(), "\n".join(tail)
-    again = "its worker left" if left.is_set() else ended_by(code, text) if code else ""
+    again = LEFT if left.is_set() else ended_by(code, text) if code else ""
     return Ended(code, text, where, time.perf_counter() - start, again)

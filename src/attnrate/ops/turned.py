@@ -13,10 +13,10 @@ from attnrate.report.claims.ledger import NOT, REPRODUCED, line, tally
 
 
 def number(row: dict) -> str:
-    """The effect that decides a claim, with its interval."""
+    """The effect that decides a claim, with its interval. JSON has no infinities: an end that is missing is one."""
     if row["effect"] is None:
         return row["verdict"]
-    low, high = ("∞" if v is None else f"{v:.2g}" for v in row["interval"])
+    low, high = (end if v is None else f"{v:.2g}" for v, end in zip(row["interval"], ("-∞", "∞"), strict=True))
     return f"{row['verdict']}: {row['effect']:.2g} [{low}, {high}]"
 
 
