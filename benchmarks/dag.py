@@ -18,6 +18,7 @@ BUDGETS = {
     "Figure 1": 7.0,
     "Tables 2 and 3": 6.0,
     "Appendix B": 4.0,
+    "Pretrained ViT": 1.0,
     "CIFAR10": 11.0,
     "English-German": 7.0,
     "Beyond": 4.0,

@@ -118,7 +118,7 @@ def bare(mh: int, images: Images, steps: int, p: Group) -> Callable[[], None]:
 def run(quick: bool) -> Iterator[Row]:
     p, rng = PARAMS.vit, np.random.default_rng(0)
     # a call also makes an optimiser and a checkpoint
-    steps, repeats, batch = (1, 1, 8) if quick else (40, 7, p.train.batch)
+    steps, repeats, batch = (1, 1, 8) if quick else (160, 3, p.train.batch)
     x = rng.integers(0, 256, (batch * steps, 32, 32, 3), np.uint8)
     images = Images(x, rng.integers(0, 10, len(x), np.uint8), batch, "mirror")
     size = p.model.width // p.model.heads

@@ -8,13 +8,11 @@ from attnrate.core import files, stage
 from attnrate.report import fig_ledger, fig_scale, published
 from attnrate.report.style import figure
 
-DPI = 115  # a long picture: 1,300 pixels wide can be read, and keep file and page small
-
 
 def main(p, to):
     columns = published.columns(files.read_json("reports/claims.json"), Path("reports/published"))
     rows = published.headline(columns)
-    with figure.plt.rc_context({"savefig.dpi": DPI}):
+    with figure.plt.rc_context({"savefig.dpi": "figure"}):
         figure.save("ledger", fig_ledger.ledger(rows))
     figure.save("scale", fig_scale.scales(columns))
 

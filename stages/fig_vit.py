@@ -13,8 +13,9 @@ from attnrate.report.table1 import NAMES
 def main(p, to):
     vit, normalisation = pd.read_csv(stage.results("vit_table") / "vit.csv"), p.vit.spectra.normalisation
     note = f"{NAMES[p.vit.data.name]}, {p.profile} profile"
-    images = files.read_npz(stage.data("vit_spectra") / "main.npz")
-    figure.save("fig2", fig_vit.figure2(images, normalisation, f"{note}, $m_h$ = {p.vit.main.mh}, 1 seed"))
+    images, null = (files.read_npz(stage.data("vit_spectra") / f"{name}.npz") for name in ("main", "untrained"))
+    model = f"$m_h$ = {p.vit.main.mh}, from {p.vit.main.start}, 1 seed"
+    figure.save("fig2", fig_vit.figure2(images, null, normalisation, f"{note}, {model}"))
 
     tables = (pd.read_csv(stage.results("vit_pretrained") / f"{name}.csv") for name in ("quantiles", "heads", "values"))
     figure.save("fig2_pretrained", fig_pretrained.figure(*tables, p.vit.pretrained.name, note))

@@ -81,7 +81,7 @@ def main(p, to):
         return pd.DataFrame({"model": name, "seed": seed}, index=table.index).join(table)
 
     cases = [("translation", seed) for seed in p.translation.train.seeds]
-    cases += [("main", seed) for seed in p.vit.main.seeds]
+    cases += [("main", seed) for seed in own.seeds]
     tables = [cut(("pretrained", 0)), *cores.for_device(device)(cut, cases)]  # the longest, with every thread
     files.write_csv(to.results / "curves.csv", pd.concat(tables).drop(columns="layers"))
 

@@ -2,7 +2,7 @@
 
 values.csv and ranks.csv have the models of Figure 3, main_values.csv and main_ranks.csv the main model, of Figure 2,
 and beside it the same model untrained; each also `centred`: without what is constant in a row, as the softmax sees it.
-The folder of data has each image's values for the first head, of the first seed as it is.
+The folder of data has each image's values for the first head, keys centred, of the first seed and of that untrained.
 """
 
 import launcher  # noqa: F401
@@ -37,7 +37,7 @@ def main(p, to):
             weights = parts.weights(stage.data("vit_main"), main.parts, f"main_seed{seed}")
             yield "main", keys | {"state": "trained"}, main.start, partial(model.load, weights, "qk", main.mh, **sizes)
             untrained = partial(model.build, "qk", main.mh, seed=seed, **sizes)
-            yield "main", keys | {"state": "untrained"}, main.start, untrained
+            yield "untrained", keys | {"state": "untrained"}, main.start, untrained
 
     images = torch.from_numpy(load(stage.data("vit_images") / "images.npz")["test_x"][: p.vit.spectra.images])
     device = devices.choose(p.device)
@@ -53,13 +53,13 @@ def main(p, to):
             return pd.DataFrame(keys | {"centred": centred}, index=table.index).join(table)
 
         values, ranks = ([keyed(c, getattr(s, what)) for c, s in seen.items()] for what in ("spectra", "ranks"))
-        return values, ranks, seen[False].violins
+        return values, ranks, seen[True].violins
 
     every = list(cases())
     tables = {"values": [], "ranks": [], "main_values": [], "main_ranks": []}
     kept = set()
     for (name, *_), found in zip(every, cores.for_device(device)(spectra, every), strict=True):
-        prefix, (values, ranks, violins) = "main_" if name == "main" else "", found
+        prefix, (values, ranks, violins) = "main_" if name in ("main", "untrained") else "", found
         tables[f"{prefix}values"] += values
         tables[f"{prefix}ranks"] += ranks
         if name not in kept:

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +79,19 @@ def expand(name: str, block: dict, names: dict) -> Iterator[tuple[str, dict]]:
         yield f"{name}@{'-'.join(map(str, values))}", substitute(body, names | {"item": item})
 
 
+def load(path: Path) -> dict:
+    return _load(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _load(text: str) -> dict:
+    """By content, since copies of the tree are edited; nobody changes what it returns."""
+    return yaml.safe_load(text)
+
+
 def stages(root: Path) -> list[Stage]:
     """Every stage of dvc.yaml, matrices expanded."""
-    content, params = (yaml.safe_load((root / f).read_text(encoding="utf-8")) for f in ("dvc.yaml", "params.yaml"))
+    content, params = (load(root / name) for name in ("dvc.yaml", "params.yaml"))
     known, found = {"matrix", "cmd", "deps", "params", "outs", "desc", "meta"}, []
     for name, block in content["stages"].items():
         assert set(block) <= known, f"{name}: {set(block) - known} is not read here"
@@ -97,7 +107,10 @@ def stages(root: Path) -> list[Stage]:
 
 
 def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return _parse(path.read_text(encoding="utf-8"))
+
+
+_parse = cache(ast.parse)
 
 
 def module_file(root: Path, module: str) -> Path | None:
@@ -108,17 +121,26 @@ def module_file(root: Path, module: str) -> Path | None:
 
 def neighbours(root: Path, file: Path) -> Iterator[Path]:
     """Local modules that a file imports, and files beside it that it reads through with_name."""
-    for node in ast.walk(parse(file)):
-        modules = []
+    modules, beside = _named(parse(file))
+    assert None not in modules, f"{file}: relative import; write it in full"
+    yield from (file.with_name(name) for name in beside)
+    yield from filter(None, (module_file(root, m) for m in modules))
+
+
+@cache
+def _named(tree: ast.Module) -> tuple[list[str | None], list[str]]:
+    """The modules that a file imports, None for a relative import, and the names it gives to with_name."""
+    modules, beside = [], []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative import; write it in full"
-            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            absolute = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            modules += [None] if node.level else absolute
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "with_name":
             if isinstance(node.args[0], ast.Constant) and "__file__" in ast.unparse(node.func.value):
-                yield file.with_name(node.args[0].value)
-        yield from filter(None, (module_file(root, m) for m in modules))
+                beside.append(node.args[0].value)
+    return modules, beside
 
 
 def closure(root: Path, script: str) -> set[str]:
@@ -133,6 +155,7 @@ def closure(root: Path, script: str) -> set[str]:
     return {file.relative_to(root).as_posix() for file in seen}
 
 
+@cache
 def strings(tree: ast.Module) -> set[str]:
     """The strings of a module, without its docstrings."""
     prose = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -297,4 +320,4 @@ class Script:
 
 
 def script(root: Path, stage: Stage) -> Script:
-    return Script(parse(root / stage.script), stage.items, yaml.safe_load((root / "params.yaml").read_text()))
+    return Script(parse(root / stage.script), stage.items, load(root / "params.yaml"))

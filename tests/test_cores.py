@@ -76,8 +76,9 @@ def test_a_process_that_is_killed_is_no_silence(two_cores):
 
 
 ENDLESS = """
-import os, sys, time
+import os, signal, sys, time
 from attnrate import cores
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 def work(item):
     print(os.getpid(), flush=True)
     time.sleep(600)

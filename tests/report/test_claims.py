@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from attnrate.core import files
-from attnrate.report.claims import beyond, examples, ledger, linear, propositions, rates, summary, translation, vit
+from attnrate.report.claims import ledger, summary
+from attnrate.report.claims.all import GROUPS
 from attnrate.report.claims.ledger import (
     NOT,
     PARTLY,
@@ -25,8 +26,7 @@ from tests import pipeline
 from tests.conftest import ROOT
 from tests.report.common import CRITERIA, KEYS, RULES, outcomes, sound, write
 
-STAGES = {name for s in pipeline.stages(ROOT) for name in (s.name, s.name.split("@")[0])}
-GROUPS = (rates, propositions, linear, translation, vit, examples, beyond)
+STAGES = set(pipeline.load(ROOT / "dvc.yaml")["stages"]) | {s.name for s in pipeline.stages(ROOT)}
 SURE, WIDE = (0.0, 0.1, 0.2), (-9.0, 0.1, 9.0)
 TWO = """
     [one]

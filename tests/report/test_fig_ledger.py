@@ -96,23 +96,44 @@ def test_distances_are_in_half_widths_and_positive_where_the_claim_holds(changed
     assert fig_ledger.distances(part(**changed)) == (wanted if wanted is None else pytest.approx(wanted))
 
 
-def test_no_text_runs_into_another(picture):
-    """Long words in every column too."""
-    long = (
-        "median 4.99e-08 → 8.47e-08 (signed), 3.38e-09 (positive filters), which is WWWWWWWWW more than one line holds"
-    )
-    made = fig_ledger.ledger([r | {"measured": long, "paper": long} for r in ROWS])
-    for drawing in (picture, made):
-        renderer = drawing.canvas.get_renderer()
-        boxes = [(t.get_text(), t.get_window_extent(renderer)) for t in drawing.axes[0].texts if t.get_text()]
-        boxes.sort(key=lambda b: b[1].y0)
-        for i, (text, box) in enumerate(boxes):
-            for other, near in boxes[i + 1 :]:
-                if near.y0 > box.y1:
-                    break
-                deep = min(box.y1, near.y1) - max(box.y0, near.y0) > 0.35 * min(box.height, near.height)
-                assert not (deep and box.x0 < near.x1 and near.x0 < box.x1), (text, other)
-    figure.plt.close(made)
+WIDE = {"effect": -1.23e-4, "interval": [-1.24e-4, -1.22e-4]}
+
+
+def wide(row: dict) -> dict:
+    """The widest numbers that a row can have, and long words."""
+    text = "median 4.99e-08 → 8.47e-08 (signed), 3.38e-09 (positive filters), which is WWWWWWWW more than a line holds"
+    numbers = {"effect": -6.68, "interval": [-6.69, -6.67]} if row["unit"] == "ratio" else WIDE
+    parts = [p | numbers if "test" in p else p for p in row["parts"]]
+    return row | {"measured": text, "paper": text, "parts": parts}
+
+
+@pytest.mark.parametrize("change", [dict, wide])
+def test_no_text_runs_into_another(change):
+    """As many pixels as the stage draws: letters are rounded to whole ones."""
+    drawing, between = fig_ledger.ledger([change(row) for row in ROWS]), 3
+    assert drawing.dpi == fig_ledger.DPI
+    renderer = drawing.canvas.get_renderer()
+    boxes = [(t.get_text(), t.get_window_extent(renderer)) for t in drawing.axes[0].texts if t.get_text()]
+    boxes.sort(key=lambda b: b[1].y0)
+    for i, (text, box) in enumerate(boxes):
+        for other, near in boxes[i + 1 :]:
+            if near.y0 > box.y1:
+                break
+            deep = min(box.y1, near.y1) - max(box.y0, near.y0) > 0.35 * min(box.height, near.height)
+            assert not (deep and box.x0 < near.x1 + between and near.x0 < box.x1 + between), (text, other)
+    figure.plt.close(drawing)
+
+
+def test_numbers_are_as_short_as_their_digits_allow():
+    text = "1.63e+03 [-0.000347, 2e-05] of 0.00123, 5.7e+00 and 1e-10"
+    assert fig_ledger.compact(text) == "1.63e3 [-3.47e-4, 2e-5] of 0.00123, 5.7e0 and 1e-10"
+
+
+def test_runs_that_died_are_told_once():
+    row = {"id": "a", "measured": "", "paper": "", "needs": "", "parts": [part(dead=1), part(name="roll", dead=2)]}
+    assert fig_ledger.columns(row)["below"] == ["1 of 5 stuck; roll: 2 of 5 stuck"]
+    needs = "runs that do not get stuck (1 of 5 did), or many more of them"
+    assert fig_ledger.columns(row | {"needs": needs})["below"] == ["roll: 2 of 5 stuck", f"needs {needs}"]
 
 
 def test_a_small_ledger_is_drawn_too():

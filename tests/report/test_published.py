@@ -153,6 +153,12 @@ def test_every_claim_of_both_profiles_has_two_intervals_and_the_larger_profiles_
     figure.plt.close(picture)
 
 
+def test_a_workspace_that_is_no_profile_of_the_scale_is_not_drawn(tmp_path):
+    found = columns(tmp_path, [row | {"profile": "smoke"} for row in LAPTOP], [narrower(FIRST)])
+    assert [c.profile for c in found] == ["smoke", "laptop", "desk", "paper"] and fig_scale.both(found) == {}
+    figure.plt.close(fig_scale.scales(found))
+
+
 def test_a_picture_of_nothing_says_so_and_two_runs_give_the_same_bytes(tmp_path):
     found = columns(tmp_path, LAPTOP, [narrower(IDS[0])])
     same_bytes(lambda: fig_scale.scales(found))

@@ -23,6 +23,7 @@ SIZES, READINGS, SEEDS = (1, 2, 4, 8, 16, 32), ("qk", "width"), (0, 1, 2)
 RUNS, FITS, VALUES = "vit_table/vit.csv", "vit_table/fits.json", "vit_spectra/values.csv"
 MAIN_VALUES, MAIN_RANKS = "vit_spectra/main_values.csv", "vit_spectra/main_ranks.csv"
 SOURCE, HEADS = "vit_pretrained/source.json", "vit_pretrained/heads.csv"
+TUNED = "vit_tuned/seed0/scores.csv"
 RANDOM = [name for name in EVALUATORS if RULES[name].test != "exact"]
 
 
@@ -71,7 +72,9 @@ def ideal():
         for name, t in ((MAIN_VALUES, main), (MAIN_RANKS, ranks))
     }
     source = {"name": "dinov2-saliency", "floor": 0.01, "sizes": {"width": 384, "heads": 6}}
-    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values), SOURCE: source, HEADS: pretrained()} | both
+    tuned = runs().query("variant in ['continued', 'permuted', 'unadapted']")
+    given = {SOURCE: source, HEADS: pretrained(), TUNED: tuned}
+    return {RUNS: runs(), VALUES: values, FITS: fits(runs(), values)} | given | both
 
 
 def judged(name, change, folder):
@@ -177,6 +180,7 @@ def rank(trained, untrained):
         ("vit-exponent", fitted(lambda m: 1.05 + 0.7 * np.exp(-m / 9)), UNDECIDED),
         ("vit-permuted", columns(RUNS, test_acc=lambda t: t.test_acc.mask(t.variant == "permuted", 0.5)), NOT),
         ("vit-permuted", columns(RUNS, test_acc=lambda t: t.test_acc.mask(t.variant == "permuted", 0.7)), REPRODUCED),
+        ("tuned-permuted", columns(TUNED, test_acc=lambda t: t.test_acc.mask(t.variant == "permuted", 0.5)), NOT),
     ],
 )
 def test_the_verdict_follows_the_results(name, change, expected, tmp_path):
@@ -186,7 +190,7 @@ def test_the_verdict_follows_the_results(name, change, expected, tmp_path):
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("name", RANDOM)
 def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
-    fewer = [only(f, f"seed < {n}") for f in (RUNS, VALUES, MAIN_VALUES, MAIN_RANKS)]
+    fewer = [only(f, f"seed < {n}") for f in (RUNS, TUNED, VALUES, MAIN_VALUES, MAIN_RANKS)]
     found = judged(name, both(*fewer, only(HEADS, f"group < {n}")), tmp_path)
     few = name == "vit-convergence" and n == 1
     assert found["verdict"] == UNDECIDED
@@ -208,6 +212,7 @@ def by_seed(file, column, size, **where):
         ("vit-error-falls", by_seed(RUNS, "error", 1.0, mh=1)),
         ("vit-width", by_seed(RUNS, "error", 1.0, mh=1)),
         ("vit-permuted", by_seed(RUNS, "test_acc", 0.2, variant="permuted")),
+        ("tuned-permuted", by_seed(TUNED, "test_acc", 0.2, variant="permuted")),
     ],
 )
 def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
@@ -231,6 +236,7 @@ def test_seeds_that_differ_too_much_leave_it_open(name, change, tmp_path):
         ("vit-exponent", fitted(lambda m: 1.4 - 0.02 * np.log(m)), "6 leave the exponent open"),
         ("vit-exponent", lambda w: w | {FITS: fits(runs().query("mh < 8"), spectra())}, "five head sizes or more"),
         ("vit-permuted", only(RUNS, "variant != 'permuted'"), "a permuted run and its control"),
+        ("tuned-permuted", lambda world: {k: v for k, v in world.items() if k != TUNED}, "three seeds in vit.tuned"),
     ],
 )
 def test_what_the_results_do_not_hold_is_named(name, change, needs, tmp_path):
@@ -238,9 +244,28 @@ def test_what_the_results_do_not_hold_is_named(name, change, needs, tmp_path):
     assert found["verdict"] == UNDECIDED and needs in found["needs"]
 
 
+def test_seeds_of_the_tuned_model_are_joined(tmp_path):
+    def apart(world):
+        return world | {f"vit_tuned/seed{seed}/scores.csv": world[TUNED].query("seed == @seed") for seed in SEEDS}
+
+    assert (
+        judged("tuned-permuted", apart, tmp_path)["parts"]
+        == judged("tuned-permuted", both(), tmp_path / "one")["parts"]
+    )
+
+
 def test_a_rise_is_no_share_of_the_fall(tmp_path):
     assert "Of the fall, 100% is there" in judged("vit-width", both(), tmp_path)["why"]
     assert "Of the fall, -" in judged("vit-width", loss(reading="qk", variant="original"), tmp_path)["why"]
+
+
+def test_a_model_trained_on_permuted_images_stands_beside_the_one_in_order(tmp_path):
+    def scratch(world):
+        rows = world[RUNS].query("variant == 'continued' and seed == 0")
+        named = [rows.assign(variant=v, test_acc=acc) for v, acc in (("main", 0.61), ("permuted-scratch", 0.59))]
+        return world | {RUNS: pd.concat([world[RUNS], *named])}
+
+    assert "0.5900 against 0.6100 in order (n = 1)" in judged("vit-permuted", scratch, tmp_path)["why"]
 
 
 def test_seeds_are_paired(tmp_path):
@@ -253,7 +278,7 @@ def test_seeds_are_paired(tmp_path):
 def test_figures_are_the_same_bytes_twice():
     values = np.random.default_rng(0).lognormal(size=(2, 30, 8)).astype(np.float32)
     images = dict(zip(("first", "last"), values, strict=True))
-    same_bytes(lambda: fig_vit.figure2(images, "tokens", "test"))
+    same_bytes(lambda: fig_vit.figure2(images, {k: 2 * v for k, v in images.items()}, "tokens", "test"))
     laws = fits(runs(), spectra())
     same_bytes(lambda: fig_vit.figure3(runs(), spectra(), laws, "tokens", ("adamw", "muon"), "test"))
 

@@ -30,6 +30,13 @@ def with_value(key: str, value) -> dict:
     return content
 
 
+@pytest.mark.parametrize("revision", ["0123abc", "main", "v1.0-a"])
+def test_a_timm_model_may_name_its_revision(revision):
+    content = with_value("vit.main.start", f"vit_base_patch16_224.augreg_in21k@{revision}")
+    content["vit"]["model"]["pool"] = "token"
+    check(Params, content, "params.yaml")
+
+
 def refusal(content: dict) -> str:
     with pytest.raises(UserError) as e:
         check(Params, content, "params.yaml")
@@ -70,7 +77,11 @@ def refusal(content: dict) -> str:
         ("rates.constructive.widths", [128], "at least 2 items"),
         ("linear.recipes.centred.gain", 0.0, "greater than 0"),
         ("vit.main.start", "resnet50", "name of a timm model"),
+        ("vit.main.start", "resnet50@main", "name of a timm model"),
+        ("vit.main.start", "vit_tiny_patch16_224@", "a revision or tag of the hub may follow"),
+        ("vit.main.start", "vit_tiny_patch16_224@a@b", "a revision or tag of the hub may follow"),
         ("vit.sweep.start", "dinov2-saliency", "name of a timm model"),
+        ("vit.sweep.start", "scratch@0123abc", "name of a timm model"),
         ("vit.pretrained.image_size", 100, "multiple of 14"),
         ("translation.data.train", ["one"], "two paths"),
     ],

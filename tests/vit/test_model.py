@@ -148,6 +148,33 @@ def test_a_timm_start_of_another_size_is_one_line(monkeypatch):
     assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize("revision", ["", "@0123abc"])
+def test_a_revision_of_the_hub_is_asked_for_if_it_is_named(monkeypatch, revision):
+    name, asked = "vit_tiny_patch16_224", []
+
+    def create(model, **options):
+        asked.append((model, options.get("pretrained_cfg_overlay")))
+        return timm_twin(SMALL)
+
+    monkeypatch.setattr(vit.timm, "create_model", create)
+    vit.pretrained(name + revision, 32)
+    assert asked == [(name, {"hf_hub_id": f"timm/{name}{revision}"} if revision else None)]
+
+
+def test_timm_asks_the_hub_for_that_revision_and_a_hub_that_fails_is_one_line(monkeypatch):
+    asked = []
+
+    def download(repo_id, filename, revision, **_):
+        asked.append((repo_id, revision))
+        raise ConnectionError("no route to the hub")
+
+    monkeypatch.setattr("timm.models._hub.hf_hub_download", download)
+    name = "vit_tiny_patch16_224.augreg_in21k"
+    with pytest.raises(UserError, match=rf"^{name}@0123abc: timm could not load its weights \(ConnectionError") as e:
+        vit.pretrained(f"{name}@0123abc", 224)
+    assert {*asked} == {(f"timm/{name}", "0123abc")} and "\n" not in str(e.value)
+
+
 @torch.no_grad()
 def test_saved_weights_come_back_in_the_model_of_their_sizes(tmp_path):
     path, model = tmp_path / "w.safetensors", shake(vit.build("qk", 3, **SMALL))

@@ -22,8 +22,8 @@ def last_layer(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
 
 
 def first_head(spectra: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """The rows of Figure 3(a): of the last layer and the first seed, as the model has them."""
-    rows = spectra[(spectra.reading == reading) & ~spectra.centred & (spectra.seed == spectra.seed.min())]
+    """The rows of Figure 3(a): of the last layer and the first seed, keys centred, as the softmax sees them."""
+    rows = spectra[(spectra.reading == reading) & spectra.centred & (spectra.seed == spectra.seed.min())]
     return rows[(rows["head"] == 1) & (rows.layer == rows.layer.max())]
 
 

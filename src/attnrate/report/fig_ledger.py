@@ -17,7 +17,7 @@ from matplotlib.transforms import blended_transform_factory
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED, gate, headline
 from attnrate.report.claims.statistics import HOLDS, OPEN
 from attnrate.report.style.figure import plt
-from attnrate.report.verdicts import SIGNS, drawn, effect, ends, margin
+from attnrate.report.verdicts import SIGNS, drawn, effect, ends, margin, stuck
 
 COLOURS = {REPRODUCED: "#0072B2", PARTLY: "#B07A00", NOT: "#C22F00", UNDECIDED: "#767676"}
 MARKERS = {REPRODUCED: "o", PARTLY: "D", NOT: "X", UNDECIDED: "o"}
@@ -32,11 +32,13 @@ GROUPS = {  # the first claim of each
     "table3-rnn": "Appendices C and D, Table 3",
     "depth-floor": "Beyond the paper: predictions of our own",
 }
+DPI = 115  # a long picture: 1,300 pixels wide can be read, and keep file and page small
 WIDTH, LINE, SIZE, SMALL = 11.0, 0.138, 7.4, 6.6  # inches, inches of a line, points
-CLAIM, OURS, PAPER, EFFECT, PLOT, VERDICT, END = 0.0, 0.122, 0.322, 0.43, 0.609, 0.905, 1.0  # columns
-LETTERS = {"ours": 38, "paper": 19, "needs": 83}  # that fit in a line
+CLAIM, OURS, PAPER, EFFECT, PLOT, VERDICT, END = 0.0, 0.122, 0.322, 0.422, 0.627, 0.905, 1.0  # columns
+LETTERS = {"ours": 36, "paper": 18, "below": 83}  # that fit in a line
 ABOVE, BELOW, GROUP, GAP, PART = 8.6, 3.4, 1.9, 0.55, 0.9  # lines: heading, axis, title of a group, space, a part
 FAR = 30.0  # half-widths; what is farther has an arrow
+BEHIND = {"fc": "white", "ec": "none", "pad": 0.5}  # of text that crosses the margin
 SHORT = {"above": ">", "below": "<", "equal": "±"}
 CAPTION = f"""A point is the effect of a part of a claim, at its distance from its margin in half-widths of its
 interval: right of the line the part holds, left of it it fails, and an interval that reaches the line decides nothing.
@@ -73,32 +75,43 @@ def wrap(text: str, letters: int, lines: int) -> list[str]:
     return textwrap.wrap(text, letters, max_lines=lines, placeholder=" …", break_on_hyphens=False)
 
 
+def compact(text: str) -> str:
+    """1.6e+03 as 1.6e3 and 0.00016 as 1.6e-4, for columns that are narrow."""
+    text = re.sub(r"\b0\.000([1-9])(\d+)\b", r"\1.\2e-4", text)
+    return re.sub(r"(?<=\de)\+?(-?)0*(?=\d)", r"\1", text)
+
+
+def died(row: dict) -> str:
+    """Parts that have lost runs, but for those whose need says so."""
+    parts = (p for p in drawn(row) if p["dead"] and f"({p['dead']} of {p['replicates']} did)" not in row["needs"])
+    return "; ".join(f"{p['name']}: {stuck(p)}".removeprefix(": ") for p in parts)
+
+
 def columns(row: dict) -> dict[str, list[str]]:
     """The lines of each column of text."""
     ours = re.sub(r" \[with .*?\]", "", row["measured"])  # what stands beside the judged numbers
-    needs = re.sub(r", by the spread of these \d+", "", row["needs"])
+    needs = compact(re.sub(r", by the spread of these \d+", "", row["needs"]))
     return {
-        "ours": wrap(ours, LETTERS["ours"], 3),
-        "paper": wrap(row["paper"], LETTERS["paper"], 4),
-        "needs": wrap(f"needs {needs}", LETTERS["needs"], 2) if needs else [],
+        "ours": wrap(compact(ours), LETTERS["ours"], 3),
+        "paper": wrap(compact(row["paper"]), LETTERS["paper"], 4),
+        "below": wrap(died(row), LETTERS["below"], 2) + wrap(needs and f"needs {needs}", LETTERS["below"], 2),
     }
 
 
 def height(row: dict) -> float:
     text = columns(row)
-    right = len(drawn(row)) * PART + len(row["parts"]) - len(drawn(row)) + len(text["needs"])
+    right = len(drawn(row)) * PART + len(row["parts"]) - len(drawn(row)) + len(text["below"])
     return max(2, len(text["ours"]), len(text["paper"]), right) + GAP
 
 
 def draw_part(ax: plt.Axes, write, row: dict, part: dict, y: float) -> None:
     """Numbers, then a point with its interval; the name stands on the other side of the margin."""
     colour, found = COLOURS[row["verdict"]], distances(part)
-    write(EFFECT, y, effect(part, row["unit"]), color=colour)
-    bound = margin(part, row["unit"]).split()[-1].lstrip("±")
+    write(EFFECT, y, compact(effect(part, row["unit"])), color=colour)
+    bound = compact(margin(part, row["unit"])).split()[-1].lstrip("±")
     write(PLOT - 0.006, y, f"{SHORT[part['test']]} {bound}", color="0.35", ha="right")
-    if found is None:
-        stuck = f"{part['dead']} of {part['replicates']} stuck, " if part["dead"] else ""
-        return label(ax, 0.3, y, f"{part['name']} ({stuck}no interval)".lstrip())
+    if found is None:  # on neither side
+        return label(ax, 0, y, f"{part['name']} (no interval)".lstrip(), ha="center", bbox=BEHIND)
     low, x, high = (max(-FAR, min(FAR, v)) for v in found)
     shape = MARKERS[row["verdict"]] if abs(found[1]) <= FAR else ">" if x > 0 else "<"
     face = "white" if part["outcome"] == OPEN else colour
@@ -139,8 +152,8 @@ def draw_row(ax: plt.Axes, write, row: dict, y: float, profile: str) -> None:
     for part in (p for p in row["parts"] if "test" not in p):
         draw_exact(ax, row, part, y)
         y += 1
-    for i, line in enumerate(text["needs"]):
-        write(EFFECT, y + i, line, color="0.35", style="italic", bbox={"fc": "white", "ec": "none", "pad": 0.5})
+    for i, line in enumerate(text["below"]):
+        write(EFFECT, y + i, line, color="0.35", style="italic", bbox=BEHIND)
 
 
 def scale(ax: plt.Axes) -> None:
@@ -181,7 +194,7 @@ def ledger(rows: list[dict]) -> plt.Figure:
         tops.append(y + GROUP * (row["id"] in GROUPS))
         y = tops[-1] + height(row)
     total = y + ABOVE + BELOW
-    figure = plt.figure(figsize=(WIDTH, total * LINE))
+    figure = plt.figure(figsize=(WIDTH, total * LINE), dpi=DPI)
     figure.set_layout_engine("none")  # columns have their places
     ax = figure.add_axes((PLOT, BELOW / total, VERDICT - 0.012 - PLOT, y / total), ylim=(y, 0))
     scale(ax)

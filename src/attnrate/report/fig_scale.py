@@ -20,7 +20,7 @@ NOTHING = "No claim has an effect in two profiles yet."
 
 def parts(name: str, found: list[Column]) -> dict[str, dict]:
     """By profile, the part of a claim that decides it in the largest."""
-    rows = {column.profile: column.rows[name] for column in found if name in column.rows}
+    rows = {c.profile: c.rows[name] for c in found if name in c.rows and c.profile in SIZES}
     last = deciding(list(rows.values())[-1]) if rows else None
     same = {p: [part for part in drawn(row) if part["name"] == last["name"]] for p, row in rows.items()} if last else {}
     return {profile: own[0] for profile, own in same.items() if own}
@@ -33,9 +33,8 @@ def half(part: dict) -> float:
 
 def both(found: list[Column]) -> dict[str, dict[str, tuple[dict, float]]]:
     """Claim → profile → its part and the unit of the row; claims of two profiles or more whose intervals are finite."""
-    names = [name for name in max((c.rows for c in found), key=len) if sum(name in c.rows for c in found) > 1]
     drawable = {}
-    for name in names:
+    for name in max((c.rows for c in found), key=len):
         own = parts(name, found)
         unit = next((h for h in map(half, own.values()) if isfinite(h)), None)
         if unit and len(own) > 1:

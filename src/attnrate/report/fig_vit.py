@@ -13,11 +13,21 @@ SHOWN = 32  # violins in a panel
 NORMALISED = {"tokens": "$\\sigma_k$ / number of tokens", "largest": "$\\sigma_k / \\sigma_1$", "none": "$\\sigma_k$"}
 
 
-def figure2(images: dict[str, np.ndarray], normalisation: str, note: str) -> plt.Figure:
-    """The first head of the first and of the last layer; images["first"], images["last"] are (N, K)."""
+def figure2(images: dict[str, np.ndarray], null: dict[str, np.ndarray], normalisation: str, note: str) -> plt.Figure:
+    """The first head of the first and of the last layer, keys centred; images["first"], images["last"] are (N, K).
+
+    null: of the same model untrained.
+    """
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True)
     violins(axes, images, normalisation)
-    figure.suptitle(f"Figure 2: singular values over {len(images['first'])} test images ({note})", fontsize=9)
+    for ax, layer in zip(axes, ("first", "last"), strict=True):
+        values = np.log10(np.maximum(null[layer][:, :SHOWN], 1e-12))
+        k, (low, middle, high) = np.arange(1, values.shape[1] + 1), np.quantile(values, (0.1, 0.5, 0.9), axis=0)
+        ax.plot(k, middle, "--", color="0.45", lw=1, label="untrained, median and 80 % of images")
+        ax.fill_between(k, low, high, color="0.45", alpha=0.15, lw=0)
+    axes[1].legend()
+    count = len(images["first"])
+    figure.suptitle(f"Figure 2: singular values over {count} test images, keys centred ({note})", fontsize=9)
     return figure
 
 
@@ -48,7 +58,7 @@ def spectra_panel(ax: plt.Axes, spectra: pd.DataFrame, reading: str, normalisati
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("k")
     ax.set_ylabel(NORMALISED[normalisation])
-    ax.set_title(f"(a) {reading}: first head, last layer (mean ± sd over images)")
+    ax.set_title(f"(a) {reading}: first head, last layer, keys centred (mean ± sd)")
     ax.legend(ncols=2 if len(sizes) > 5 else 1)
 
 

@@ -68,7 +68,7 @@ def image(path: Path) -> dict:
     with Image.open(path) as picture, io.BytesIO() as buffer:
         flat = Image.new("RGB", picture.size, "white")
         flat.paste(picture, mask=picture.getchannel("A") if picture.mode == "RGBA" else None)
-        flat.save(buffer, "WEBP", lossless=True, method=4)
+        flat.save(buffer, "WEBP", lossless=True, method=6)
         data = base64.b64encode(buffer.getvalue()).decode()
         return {"src": f"data:image/webp;base64,{data}", "width": flat.width, "height": flat.height}
 

@@ -108,8 +108,8 @@ def branches(profile: str, root: Path = ROOT) -> list[Branch]:
     for path in sorted((root / profile).glob("*/about.json")):
         folder = path.parent
         parts = read_json(folder / "claims.json"), read_json(folder / "runs.json"), read_lock(folder / "lock.yaml")
-        found.append(Branch(folder, *(read_json(path)[k] for k in ("branch", "commit", "date")), *parts,
-                            changed.get(folder.name, [])))  # fmt: skip
+        about = (read_json(path)[key] for key in ("branch", "commit", "date"))
+        found.append(Branch(folder, *about, *parts, changed.get(folder.name, [])))
     return found
 
 

@@ -55,12 +55,18 @@ def margin(part: dict, unit: str) -> str:
     return how[part["test"]] + number(part["margin"], unit)
 
 
+def stuck(part: dict) -> str:
+    """How many of a part's runs died."""
+    return f"{part['dead']} of {part['replicates']} stuck" if part.get("dead") else ""
+
+
 def against(row: dict) -> list[str]:
     """A line for each part of a claim: its effect and interval against its margin, and its outcome."""
     lines = []
     for part in row["parts"]:
         words = [part["name"] or "exact"] if "test" not in part else [part["name"]] if part["name"] else []
         if "test" in part:
-            words.append(f"{effect(part, row['unit'])}, to be {margin(part, row['unit'])}")
+            judged = [effect(part, row["unit"]), f"to be {margin(part, row['unit'])}", stuck(part)]
+            words.append(", ".join(filter(None, judged)))
         lines.append(": ".join([*words, part["outcome"]]))
     return lines

@@ -29,8 +29,11 @@ Pretrained = Literal["dinov2-saliency", "toy"]
 
 
 def _start(value: str) -> str:
-    if value != "scratch" and not re.fullmatch(r"vit_[A-Za-z0-9_.]+", value):
-        raise ValueError("should be scratch or the name of a timm model, such as vit_base_patch16_224.augreg_in21k")
+    if value != "scratch" and not re.fullmatch(r"vit_[A-Za-z0-9_.]+(@[A-Za-z0-9][A-Za-z0-9_.-]*)?", value):
+        raise ValueError(
+            "should be scratch or the name of a timm model, such as vit_base_patch16_224.augreg_in21k, which @ and a "
+            "revision or tag of the hub may follow"
+        )
     return value
 
 
@@ -177,7 +180,39 @@ class PretrainedModel(Section):
     floor: Fraction = Field(description="singular values above it, over a head's largest, count for the spread")
 
 
+class TunedRecipe(Recipe):
+    epochs: Count = Field(description="passes over its training images")
+    batch: Count = Field(description="images in an optimiser step")
+
+
+class Again(Section):
+    epochs: Count = Field(description="further passes, in either order")
+    lr: Rate = Field(description="peak learning rate of those")
+
+
+class Tuned(Section):
+    parts: Annotated[list[Annotated[str, Field(pattern=r"^seed\d{1,6}$")]], AfterValidator(unique)] = Field(
+        description="seeds of Table 1 from pretrained weights, an item of the matrix each; none on a laptop"
+    )
+    image_size: Annotated[Count, Field(ge=56, le=1022, multiple_of=14)] = Field(
+        description="side of an image as the model sees it, a multiple of its patch of 14; the first 10 patches move"
+    )
+    images: Images
+    recipe: TunedRecipe
+    again: Again
+
+    @model_validator(mode="after")
+    def _fits(self):
+        if self.recipe.batch > self.images.train:
+            raise ValueError(
+                f"vit.tuned.recipe.batch = {self.recipe.batch} should be at most vit.tuned.images.train = "
+                f"{self.images.train}"
+            )
+        return self
+
+
 class Cut(Section):
+    seeds: Seeds = Field(description="seeds of the main model whose heads are cut, among vit.main.seeds")
     inputs: Annotated[Count, Field(ge=2, le=10000)] = Field(description="test images, and sentences, of cut models")
     probe: Annotated[Count, Field(ge=10)] = Field(
         description="training images on whose features a pretrained model is given a classifier"
@@ -199,6 +234,7 @@ class Vit(Section):
     tune: Tune
     spectra: Spectra
     pretrained: PretrainedModel
+    tuned: Tuned
     cut: Cut
 
     @model_validator(mode="after")
@@ -242,8 +278,9 @@ class Vit(Section):
             raise ValueError(
                 "vit.model.pool should be token where vit.sweep.start or vit.main.start is a trained model"
             )
-        if not set(self.permuted.seeds) <= set(self.main.seeds):
-            raise ValueError("vit.permuted.seeds should be among vit.main.seeds, whose trained models they start from")
+        for name, own in (("permuted", self.permuted), ("cut", self.cut)):
+            if not set(own.seeds) <= set(self.main.seeds):
+                raise ValueError(f"vit.{name}.seeds should be among vit.main.seeds, whose models they take")
         beside = [f"beside_mh{mh}_seed{seed}" for mh in self.beside.mh for seed in self.beside.seeds]
         split(self.beside.parts, beside, "vit.beside.parts")
         split(self.main.parts, [f"main_seed{seed}" for seed in self.main.seeds], "vit.main.parts")

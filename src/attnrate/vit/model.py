@@ -135,9 +135,11 @@ def start_from(model: VisionTransformer, weights: Mapping[str, Tensor]) -> None:
 
 
 def pretrained(name: str, image_size: int) -> dict[str, Tensor]:
-    """The weights of a timm model by its name, without its classifier."""
+    """The weights of a timm model by its name, or NAME@REVISION of the hub, without its classifier."""
+    model, _, revision = name.partition("@")
+    pinned = {"pretrained_cfg_overlay": {"hf_hub_id": f"timm/{name}"}} if revision else {}
     try:
-        return timm.create_model(name, pretrained=True, num_classes=0, img_size=image_size).state_dict()
+        return timm.create_model(model, pretrained=True, num_classes=0, img_size=image_size, **pinned).state_dict()
     except Exception as e:  # whatever the network, the hub or timm have to say
         raise UserError(
             f"{name}: timm could not load its weights ({type(e).__name__}: {e}); check name and network"

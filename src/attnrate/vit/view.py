@@ -1,6 +1,7 @@
 """CIFAR10 images, and how a ViT sees them."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,13 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # DINOv2's
 
 def pixels(start: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return CIFAR10 if start == "scratch" else IMAGENET if "dinov2" in start else TIMM
+
+
+@cache
+def moments(start: str, device: torch.device) -> tuple[Tensor, Tensor]:
+    """`pixels`, on the device once and for all: a copy of them at every step would make a GPU wait."""
+    mean, std = (torch.tensor(v, dtype=torch.float32, device=device) for v in pixels(start))
+    return mean, std
 
 
 def cut(images: Tensor, boxes: Tensor, size: int) -> Tensor:
@@ -45,7 +53,7 @@ class View:
     p: Tensor | None = None
 
     def __call__(self, images: Tensor, boxes: Tensor | None = None) -> Tensor:  # uint8 (B, 32, 32, 3) → (B, 3, S, S)
-        mean, std = (images.new_tensor(v, dtype=torch.float32) for v in pixels(self.start))
+        mean, std = moments(self.start, images.device)
         x = images.float().div(255).sub(mean).div(std).movedim(-1, 1)
         if boxes is not None:
             x = cut(x, boxes, self.size)

@@ -189,7 +189,7 @@ def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images:
             blank = {"measured": "", "spread": "", "n": 0, "verdict": UNDECIDED, "why": "", "outcomes": ""}
             found = blank | {"needs": str(e), **dict.fromkeys(SHOWN), "exact": rule.exact, "parts": []}
             found["replicates"] = None if found["exact"] else 0
-            found["margin"] = None if found["exact"] else rule.margin
+            found["margin"] = None if rule.test == "exact" else rule.margin
         text = row["criterion"].format(**rule.limits, margin=row.get("margin"))
         stated = {k: row.get(k, "") for k in ("ref", "claim", "paper", "command", "test", "unit")}
         stated["test"] = rule.test

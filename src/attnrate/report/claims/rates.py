@@ -57,10 +57,9 @@ def first_term(results: Path, rule: Criterion) -> Finding:
     t = truncation(results)
     literal, root = t.l1 / t.literal, t.l1 / t.root
     worst = t.loc[literal.idxmax()]
-    broken = t[literal > 1]
     where = "; ".join(
-        f"α = {alpha:g}: {part.pairing.nunique()} of {t.pairing.nunique()} pairings, from m_h = {part.mh.min()} on"
-        for alpha, part in broken.groupby("alpha")
+        f"α = {alpha:g}, {'ψ_i = φ_i' if same else 'drawn pairings'}: from m_h = {part.mh.min()} on"
+        for (alpha, same), part in t[literal > 1].groupby(["alpha", t.pairing == "same"])
     )
     return Finding(
         f"error / term at most {literal.max():.3g} as printed ({worst.pairing}, α = {worst.alpha:g}, "
@@ -185,14 +184,18 @@ def cut_slopes(results: Path, **axes) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def rate_by_alpha(results: Path, rule: Criterion) -> Finding:
-    parts, case, measured = [], {}, []
-    for name, (drawn, _) in (("truncation", cut_slopes(results)), ("best network", best_slopes(results))):
+    parts, case, measured, beside = [], {}, [], []
+    for name, (drawn, same) in (("truncation", cut_slopes(results)), ("best network", best_slopes(results))):
         for (a, low), (b, high) in itertools.pairwise(drawn.iterrows()):
             part = rule.part(f"{name}, α = {a:g} to {b:g}", (low - high).tolist())
             parts.append(part)
             case[part.name] = name
         measured.append(f"{name}: {named(drawn.mean(axis=1).items())}")
+        beside += [f"{name}: {named(same['same'].items())}"] if len(same.columns) else []
     why = "ψ_i is paired to φ_i at random inside dyadic blocks; each draw is a replicate."
+    if beside:
+        measured[-1] += f" [with ψ_i = φ_i: {'; '.join(beside)}]"
+        why += " With ψ_i = φ_i, where α ≤ 1 tends to a copy of the input, the decay is not ordered by α."
     return Finding("; ".join(measured), parts, why, len(parts), case)
 
 
@@ -244,10 +247,11 @@ def recipe(results: Path, rule: Criterion) -> Finding:
         raise Undecided("a cell of the paper's recipe with α large enough")
     h = pd.read_csv(results / "rates_train/paper/history.csv").groupby("step").mse.median()
     falling = h.iloc[-1] / h.iloc[-1 - len(h) // LAST]
-    if h.index[-1] < rule.limits["steps"]:
+    if h.index[-1] < rule.limits["steps"] or falling < rule.limits["settled"]:
+        enough = f"{rule.limits['steps']:,} steps or more of the paper's recipe, until its error no longer falls"
         raise Undecided(
-            f"{rule.limits['steps']:,} steps or more of the paper's recipe; it had {h.index[-1]:,}, and in their last "
-            f"third its error still fell to {falling:.0%} (now {np.exp(ratio.mean()):.3g} times the best)"
+            f"{enough}; it had {h.index[-1]:,}, and in their last third the error went to {falling:.0%} of what it "
+            f"was (now {np.exp(ratio.mean()):.3g} times the best)"
         )
     return Finding(
         f"{np.exp(ratio.mean()):.3g} times the best error ({np.exp(ratio.min()):.3g} to {np.exp(ratio.max()):.3g})",

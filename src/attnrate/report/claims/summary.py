@@ -57,11 +57,17 @@ def translation(results: Path) -> dict:
     return {"bleu": bleu.get("continued", bleu["original"]), "bleu_order": bleu["permuted"]}
 
 
-PARTS = (rates, linear, examples, vit, translation)  # each named as the stages that it sums up begin
+PARTS = {  # by the stage whose results each sums up
+    "rates_table": rates,
+    "linear_table": linear,
+    "examples_table": examples,
+    "vit_table": vit,
+    "translation_bleu": translation,
+}
 
 
 def collect(claims: list[dict], results: Path) -> dict:
-    parts = (part(results) for part in PARTS)
+    parts = (part(results) for part in PARTS.values())
     return {"reproduced": counts([c for c in claims if not c["ours"]])[REPRODUCED]} | {
         k: v for part in parts for k, v in part.items()
     }

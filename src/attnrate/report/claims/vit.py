@@ -127,7 +127,7 @@ def falls(results: Path, rule: Criterion) -> Finding:
     beside = ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in other.items())
     sweep = vit[vit.variant == SWEEP]
     what = "on images as they are" if sweep.error.equals(sweep.train_loss) else "of the last steps, on cropped images"
-    return fall(results, rule, "qk", f"Training error {what}; on images as they are by the other recipe: {beside}.")
+    return fall(results, rule, "qk", f"Training error {what}; on images as they are by vit.beside.recipe: {beside}.")
 
 
 def falls_with_width(results: Path, rule: Criterion) -> Finding:
@@ -169,16 +169,34 @@ def _number(value: float | None) -> str:
 
 
 def permuted_patches(results: Path, rule: Criterion) -> Finding:
-    vit = pd.read_csv(results / "vit_table/vit.csv")
-    acc = vit.pivot_table(index="seed", columns="variant", values="test_acc", aggfunc="last")
+    return in_both_orders(pd.read_csv(results / "vit_table/vit.csv"), rule)
+
+
+def permuted_tuned(results: Path, rule: Criterion) -> Finding:
+    found = [pd.read_csv(path) for path in sorted(results.glob("vit_tuned/*/scores.csv"))]
+    if not found:
+        raise Undecided("three seeds in vit.tuned.parts, about half an hour each on 2 cores")
+    return in_both_orders(pd.concat(found), rule)
+
+
+def in_both_orders(runs: pd.DataFrame, rule: Criterion) -> Finding:
+    acc = runs.pivot_table(index="seed", columns="variant", values="test_acc", aggfunc="last")
     if not {"continued", "permuted"} <= set(acc.columns):
         raise Undecided("a permuted run and its control")
     pair = acc[["continued", "permuted"]].dropna()
+    why = (
+        f"Both go on from the trained model for as long; before that, permuted images score {acc.unadapted.mean():.4f}."
+    )
+    if {"main", "permuted-scratch"} <= set(acc.columns):
+        start = acc[["main", "permuted-scratch"]].dropna()
+        why += (
+            f" Trained on permuted images from the start: {start['permuted-scratch'].mean():.4f} against "
+            f"{start.main.mean():.4f} in order (n = {len(start)})."
+        )
     return Finding(
         f"{pair.permuted.mean():.4f} against {pair.continued.mean():.4f}",
         [rule.part("", pair.continued - pair.permuted)],
-        "Both go on from the trained model for as long; "
-        f"before that, permuted images score {acc.unadapted.mean():.4f}.",
+        why,
         len(pair),
     )
 
@@ -193,4 +211,5 @@ EVALUATORS = {
     "vit-width": falls_with_width,
     "vit-exponent": exponent,
     "vit-permuted": permuted_patches,
+    "tuned-permuted": permuted_tuned,
 }
