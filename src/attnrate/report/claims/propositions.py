@@ -1,4 +1,4 @@
-"""Findings for what is checked exactly: A.2, Propositions 6.2 and 6.3, eqs. (94) to (98), D.1."""
+"""Findings for what is checked exactly: A.2, Propositions 6.2 and 6.3, eqs. (94) to (98), D.1 and D.3."""
 
 from pathlib import Path
 
@@ -95,10 +95,25 @@ def rnn_rate(folder: Path, rule: Criterion) -> Finding:
     )
 
 
+def mixing_rank(folder: Path, rule: Criterion) -> Finding:
+    r = read_json(folder / "mixing_rank/values.json")
+    found, paper = r["quadrature"]["mixed"][:3], r["paper"]["mixed"]
+    ranks = [r["rank"]["rho"], r["rank"]["mixed"]]
+    close = all(abs(f - p) <= rule.limits["relative"] * p for f, p in zip(found, paper, strict=True))
+    digits = ", ".join(f"{v:.4f}" for v in r["grid_256"]["mixed"][:3])
+    return Finding(
+        f"ranks {ranks[0]} and {ranks[1]}; " + ", ".join(f"{v:.6f}" for v in found),
+        [Exact("ranks", ranks == [2, 3]), Exact("values", close)],
+        f"A 256-point grid with both end points gives the paper's digits: {digits}.",
+        1,
+    )
+
+
 EVALUATORS = {
     "density": density,
     "prop-6.2": prop_6_2,
     "theta-rho": theta_rho,
     "prop-6.3": prop_6_3,
     "rnn-rate": rnn_rate,
+    "mixing-rank": mixing_rank,
 }

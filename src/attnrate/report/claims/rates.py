@@ -1,4 +1,4 @@
-"""Findings for Theorem 4.1, section 5.1, A.1 and D.3."""
+"""Findings for Theorem 4.1, section 5.1 and A.1."""
 
 import itertools
 from collections.abc import Iterable
@@ -294,20 +294,6 @@ def sampled_decay(results: Path, rule: Criterion) -> Finding:
     )
 
 
-def mixing_rank(results: Path, rule: Criterion) -> Finding:
-    r = read_json(results / "mixing_rank/values.json")
-    found, paper = r["quadrature"]["mixed"][:3], r["paper"]["mixed"]
-    ranks = [r["rank"]["rho"], r["rank"]["mixed"]]
-    close = all(abs(f - p) <= rule.limits["relative"] * p for f, p in zip(found, paper, strict=True))
-    digits = ", ".join(f"{v:.4f}" for v in r["grid_256"]["mixed"][:3])
-    return Finding(
-        f"ranks {ranks[0]} and {ranks[1]}; " + ", ".join(f"{v:.6f}" for v in found),
-        [Exact("ranks", ranks == [2, 3]), Exact("values", close)],
-        f"A 256-point grid with both end points gives the paper's digits: {digits}.",
-        1,
-    )
-
-
 EVALUATORS = {
     "equivariance": equivariance,
     "bound": bound,
@@ -324,5 +310,4 @@ EVALUATORS = {
     "recipe": recipe,
     "learned-spectrum": learned_spectrum,
     "sampled-decay": sampled_decay,
-    "mixing-rank": mixing_rank,
 }
