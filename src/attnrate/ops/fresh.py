@@ -2,12 +2,15 @@
 
 The published part of dvc.lock has the hashes of a stage's code. What has changed since is named, and is no failure: a
 night's run is not repeated for every edit. `--write` puts it into reports/published/state.json, with what each profile
-costs, and makes the page anew where that changed.
+costs, and makes the page anew where that changed. A branch whose commit is unknown or has other code is named too.
 """
 
+import io
 import json
 import subprocess
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
 from dvc.repo import Repo
@@ -18,12 +21,12 @@ from attnrate.ops import costs, runlog
 from attnrate.report.published import ROOT, SIZES, STATE, branches, state
 
 
-def hashes(paths: set[str]) -> dict[str, str | None]:
-    """The hash that DVC gives a file or folder of the tree; None of what is gone."""
+def hashes(paths: set[str], tree: str | None = None) -> dict[str, str | None]:
+    """The hash that DVC gives a file or folder of the tree, or of a copy of another one; None of what is gone."""
     found = {}
     with Repo() as repo:
         for path in sorted(paths):
-            full = str(Path(repo.root_dir) / path)
+            full = str(Path(tree or repo.root_dir) / path)
             if Path(full).exists():
                 _, _, made = build(repo.cache.local, full, repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
                 found[path] = made.hash_info.value
@@ -48,6 +51,23 @@ def changed() -> dict[str, dict[str, list[str]]]:
             if old := [n for n, s in b.lock.items() if any(now[path] != md5 for path, md5 in code(s).items())]:
                 result.setdefault(name, {})[b.folder.name] = old
     return result
+
+
+def untraced() -> dict[str, str]:
+    """PROFILE/BRANCH → why the commit that it names is not where its code can be read."""
+    found = {}
+    for branch in (b for name in SIZES for b in branches(name)):
+        wanted = {path: md5 for stage in branch.lock.values() for path, md5 in code(stage).items()}
+        archive = subprocess.run(["git", "archive", branch.commit, "src", "stages"], capture_output=True)
+        if archive.returncode:
+            found[str(branch.folder.relative_to(ROOT))] = f"commit {branch.commit[:7]} is not in this repository"
+            continue
+        with tempfile.TemporaryDirectory() as tree, tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+            tar.extractall(tree, filter="data")
+            there = hashes(set(wanted), tree)
+        if other := sorted(path for path, md5 in wanted.items() if there[path] != md5):
+            found[str(branch.folder.relative_to(ROOT))] = f"commit {branch.commit[:7]} has another {other[0]}"
+    return found
 
 
 def cost() -> dict[str, dict]:
@@ -75,6 +95,8 @@ def main(argv: list[str] | None = None) -> None:
     for profile, found in now.items():
         for branch, names in found.items():
             print(f"published {profile}, {branch}: the code of {', '.join(names)} has changed since")
+    for branch, why in untraced().items():
+        print(f"published {branch}: {why}")
     if "--write" in (sys.argv[1:] if argv is None else argv):
         if refresh():
             redraw = ["repro", "--quiet", "--allow-missing", "fig_ledger", "page"]  # and train nothing for it
