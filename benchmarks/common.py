@@ -70,9 +70,11 @@ def as_stage() -> Iterator[None]:
     """PyTorch as stages set it; outside, as a user finds it."""
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     cores.set_threads(THREADS)
+    torch.set_flush_denormal(True)
     try:
         yield
     finally:
+        torch.set_flush_denormal(False)
         torch.use_deterministic_algorithms(before[0])
         torch.set_num_threads(before[1])
 

@@ -22,7 +22,7 @@ from attnrate.rates import train as rates
 from attnrate.vit import model as vit
 from attnrate.vit.train import Images, evaluate, loss
 from attnrate.vit.view import View, load
-from benchmarks.common import PARAMS, ROOT, THREADS, Row, as_stage, ratio
+from benchmarks.common import PARAMS, ROOT, THREADS, Row, alternate, as_stage, ratio
 from benchmarks.rates import seconds_to
 
 SEED = 1000
@@ -135,6 +135,24 @@ def run(quick: bool) -> Iterator[Row]:
     for where, share in shares(2 if quick else 60):
         goal = 100 / 3 if where.startswith("Tables") else None
         yield Row(f"Newton-Schulz, share of a step, {where}", "", share, goal, "≤", "%")
+    yield dead_units(quick)
+
+
+def dead_units(quick: bool) -> Row:
+    """Newton-Schulz where every second row is of a ReLU that died 900 steps ago: 0.95^900 is 1e-20."""
+    momentum = torch.randn(12, *(2 * [16 if quick else 128]), generator=torch.Generator().manual_seed(SEED))
+    momentum[:, ::2] *= 1e-20
+
+    def orthogonal(flush: bool) -> None:
+        torch.set_flush_denormal(flush)
+        muon.orthogonal(momentum)
+        torch.set_flush_denormal(False)
+
+    torch.set_num_threads(1)
+    times = alternate({"zero": lambda: orthogonal(True), "kept": lambda: orthogonal(False)}, 3 if quick else 21)
+    torch.set_num_threads(THREADS)
+    name = "Newton-Schulz, half of the rows dead, numbers below 1e-38 as zero"
+    return ratio(name, "such numbers kept", times["zero"], times["kept"], 0.9)
 
 
 def to_same(name: str, against: str, ours: list, theirs: tuple[float, float], goal: float) -> Row:

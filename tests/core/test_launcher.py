@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -104,6 +105,18 @@ def test_a_success_is_logged_with_what_it_took_and_ran_on(stage):
     assert run["on"]["threads"] == 1 and run["on"]["processor"]
     assert stage().code == 0
     assert len(runs()) == 2 and "torch" not in runs()[1]["on"]["packages"], "a second run appends"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="elsewhere they are kept")
+def test_numbers_below_the_normal_ones_are_zero_in_all_that_a_stage_starts(stage):
+    """Their products are slow on some CPUs; all others are as they were."""
+    imports = "import os, threading, numpy as np"
+    body = (
+        "tiny = lambda: print(np.float32(1e-30) * np.float32(1e-10), np.float32(1e-30) * np.float32(1e-7), flush=True)"
+        "; tiny(); own = threading.Thread(target=tiny); own.start(); own.join()"
+        "; child = os.fork(); child or (tiny(), os._exit(0)); os.waitpid(child, 0)"
+    )
+    assert stage(body, imports).stdout == 3 * "0.0 1e-37\n"
 
 
 def test_seconds_count_the_imports_too(stage):
