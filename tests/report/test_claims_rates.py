@@ -6,15 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from attnrate.report.claims import decay as decays
+from attnrate.report.claims import propositions, rates
 from attnrate.report.claims.ledger import NOT, PARTLY, REPRODUCED, UNDECIDED
-from attnrate.report.claims.rates import EVALUATORS
 from tests.report.common import RULES, both, columns, entries, only, outcomes, write
 from tests.report.common import judged as judge
 
+EVALUATORS = rates.EVALUATORS | decays.EVALUATORS | {"mixing-rank": propositions.mixing_rank}
 DRAWN = tuple(f"dyadic-{d}" for d in range(5))
 ALPHAS, RANKS, HEADS = (0.55, 1.0, 1.5, 2.0), ("2", "6", "inf"), (1, 2, 4, 6, 8)
 RATES, BOUNDS, TRUNCATION = "rates_table/rates.csv", "rates_table/bounds.csv", "rates_exact/truncation.csv"
 SAMPLED, WIDTHS, JOINT = "rates_exact/sampled.csv", "rates_constructive/widths.csv", "rates_constructive/joint.csv"
+POD = "rates_table/pod.csv"
 HISTORY, SPECTRUM = "rates_train/paper/history.csv", "rates_train/trained/spectrum.csv"
 EQUIVARIANCE, MIXING = "equivariance/deviation.json", "mixing_rank/values.json"
 RANDOM = [name for name in EVALUATORS if not RULES[name].exact]
@@ -42,15 +45,17 @@ def ideal():
     estimates = [cells.assign(seed=None, estimator="constructive"), cells.assign(seed=0, estimator="free-kernel")]
     estimates += [recipe.assign(seed=seed) for seed in (0, 1)]
     infinite = cells[cells["rank"] == "inf"].drop(columns="rank")
+    tail = cells.mh ** (1 - 2 * cells.alpha)
     joint = infinite[(infinite.alpha > 1) & infinite.mh.isin((1, 2, 4, 8))].assign(rank="inf", l1=1 / infinite.mh)
     learned = grid(pairing=DRAWN, alpha=(1.5, 2.0), rank=("2", "6"), mh=(6, 8), seed=(0,), k=(1, 2))
     off = (0.05 + 0.01 * draw(learned)).where(learned.mh == 8, 9.0)  # the largest head size counts
     return {
         RATES: pd.concat([e.astype({"seed": "Int64"}) for e in estimates]),
+        POD: cells.assign(tail_sum=tail).drop(columns="mse"),
         BOUNDS: cells.assign(l1=0.5, literal=1.0, constants=2.0, root=2.0),
-        TRUNCATION: infinite.assign(
-            mse_without_diagonal=infinite.mse, l1=0.5, tail_sum=infinite.mh ** (1 - 2 * infinite.alpha)
-        ).assign(literal=1.0, root=2.0),
+        TRUNCATION: infinite.assign(mse_without_diagonal=infinite.mse, l1=0.5, tail_sum=tail[infinite.index]).assign(
+            literal=1.0, root=2.0
+        ),
         SAMPLED: grid(pairing=(*DRAWN, "same"), alpha=ALPHAS, tau=(16, 64)).assign(
             slope=lambda t: (0.01 * draw(t) - t.alpha).where(t.tau == 64, 0.0)
         ),
@@ -227,8 +232,12 @@ def test_draws_that_differ_too_much_leave_it_open(name, change, tmp_path):
         ("rate-value", only(TRUNCATION, "alpha > 1"), "α ≤ 1: 3 replicates"),
         ("rate-network", only(RATES, "mh < 4"), "three head sizes"),
         ("recipe", only(RATES, "alpha < 1.5"), "α large enough"),
-        ("recipe", only(HISTORY, "step < 20000"), "until its error no longer falls; it had 10,000"),
-        ("recipe", columns(HISTORY, mse=lambda t: t.mse / t.step), "went to 50% of what it was"),
+        ("recipe", only(HISTORY, "step < 20000"), "20,000 steps or more of the paper's recipe"),
+        (
+            "recipe",
+            columns(HISTORY, mse=lambda t: t.mse / t.step),
+            "the last third of 20,000 left 50%",
+        ),
         ("learned-spectrum", only(SPECTRUM, "mh < 6"), "a target of r = 2 or r = 6"),
         ("learned-spectrum", only(SPECTRUM, "rank == '2'"), "r = 6: 3 replicates or more; it has 0"),
         ("learned-spectrum", columns(SPECTRUM, rank="3"), "a target of r = 2 or r = 6"),

@@ -331,7 +331,7 @@ def test_what_else_would_decide():
     assert needed([], "equal", 1.0) == "3 replicates or more; it has 0"
     assert needed([0.0, INF], "equal", 1.0) == "3 replicates or more; it has 2"
     assert needed([0, 1, INF, -INF, NAN], "above", 1.0).startswith("runs that do not get stuck (3 of 5 did)")
-    assert needed([0, 1, 2], "above", 1.0) == "more than 1000 replicates: the effect is at its margin"
+    assert needed([0, 1, 2], "above", 1.0) == "more than 1000 replicates, by the spread of these 3"
     assert needed([0, 1, 2, 3, 4], "above", 1.95).startswith("more than 1000")
     assert judge_part(Part("p", (0.0, 0.0, 0.0), "equal", 1.0)).needs == ""
 

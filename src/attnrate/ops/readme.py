@@ -32,15 +32,19 @@ class Row(NamedTuple):
 ROWS = (
     Row(
         "Figure 1",
-        {"m_h ≥ r": "finite-rank", "slopes at r = ∞": "rate-value"},
-        ("monotone", "rank-order", "rate-by-alpha", "rate-network", "rate-tail", "recipe", "learned-spectrum"),
+        {
+            "m_h ≥ r": "finite-rank",
+            "slopes at r = ∞, best network": "rate-network",
+            "the kernel alone, no network": "rate-value",
+        },
+        ("monotone", "rank-order", "rate-by-alpha", "rate-tail", "recipe", "learned-spectrum"),
         "no error from m_h = r on; slopes -0.1 (α = 0.55) and -1 (α = 1)",
         "fig1",
     ),
     Row(
         "Figure 2",
-        {"singular values over images": "vit-concentration"},
-        ("sampled-decay", "vit-low-rank", "pretrained-spread", "pretrained-rank"),
+        {"singular values over images": "vit-concentration", "in a pretrained ViT": "pretrained-spread"},
+        ("sampled-decay", "vit-low-rank", "pretrained-rank"),
         "they concentrate",
         "fig_vit",
     ),
@@ -91,7 +95,7 @@ ROWS = (
             "equivariance density first-term joint-limit width prop-6.1 theta-rho prop-6.3 mixing-rank rnn-rate".split()
         ),
         "the error is at most the bound (17); a permutation leaves the complexity measures unchanged",
-        "claims",
+        "rates_table propositions",
     ),
     Row(
         "beyond it",
@@ -116,6 +120,8 @@ def origin(column: Column) -> str:
         return re.sub(rf"{re.escape(column.command)}|attnrate publish all", r"`\g<0>`", text)
     hours, memory = sum(b.seconds for b in column.branches) / 3600, max(b.memory for b in column.branches)
     text = f"{hours:.1f} hours, {memory:.1f} GB ([costs](reports/published/{column.profile}/costs.md))"
+    missing = {*costs.branches().values()} - {"report", *(b.name for b in column.branches)}
+    text += f", {', '.join(sorted(missing))} not run yet" if missing else ""
     changed = sum(len(b.changed) for b in column.branches)
     return text + (f", the code of {changed} stages has changed since" if changed else "")
 

@@ -15,6 +15,7 @@ from attnrate.report.verdicts import deciding, drawn, ends
 WIDTH, LINE, LEFT = 7.5, 0.3, 0.24  # inches, inches of a claim, share of the width for names
 COLOURS = dict(zip(SIZES, ("0.55", "C0", "C1"), strict=True))
 MARKERS = dict(zip(SIZES, "osD", strict=True))
+TITLE = "Claims that several profiles judge, by profile"
 NOTHING = "No claim has an effect in two profiles yet."
 
 
@@ -64,6 +65,7 @@ def scales(found: list[Column]) -> plt.Figure:
             style = {"color": COLOURS[profile], "gid": f"{name} {profile}"}
             ax.plot([low, high], [at] * 2, "-", lw=1.5, solid_capstyle="butt", **style)
             ax.plot([x], [at], MARKERS[profile] if abs(x) < FAR else ">" if x > 0 else "<", ms=3.8, **style)
+    figure.text(0.01, 0.995, TITLE, size=SIZE, va="top", weight="bold")
     if rows:
         marks = [plt.Line2D([], [], color=COLOURS[p], marker=MARKERS[p], ms=3.8, label=p) for p in profiles]
         figure.legend(handles=marks, loc="upper right", ncols=len(marks), fontsize=SIZE)

@@ -132,11 +132,15 @@ def columns(rows: list[dict], root: Path = ROOT) -> list[Column]:
 
 
 def headline(found: list[Column]) -> list[dict]:
-    """Of each claim the row of the largest profile that decides it; if none does, of the largest that has it."""
+    """Of each claim the row of the largest profile that decides it, or that finds it not converged.
+
+    If none does, of the largest that has it.
+    """
     rows = {}
     for column in found:
         for name, row in column.rows.items():
-            if name not in rows or row["verdict"] != UNDECIDED or rows[name]["verdict"] == UNDECIDED:
+            settles = row["verdict"] != UNDECIDED or row["converged"] is False
+            if name not in rows or settles or rows[name]["verdict"] == UNDECIDED:
                 rows[name] = row
     order = next(c for c in found if c.rows and not c.branches).rows
     return [rows[name] for name in order]

@@ -128,7 +128,7 @@ def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str
     for m in range(FEWEST, MOST + 1):
         if student(level, m) * sd < distance:
             return f"about {max(m, n + 1)} replicates, by the spread of these {n}"
-    return f"more than {MOST} replicates: the effect is at its margin"
+    return f"more than {MOST} replicates, by the spread of these {n}"
 
 
 def judge_part(part: Part, k: int = 1) -> Judged:
