@@ -17,7 +17,7 @@ from attnrate.core.errors import UserError
 from attnrate.cut import losses
 from attnrate.cut.factors import METHODS, Factors, factors, grouped, left_out, second_moments, shared
 from attnrate.cut.origins import Origin, origins
-from attnrate.spectra.attention import SUPPORTED, Call, Catch
+from attnrate.spectra.attention import Call, Catch
 from attnrate.spectra.measure import split
 from attnrate.spectra.values import Moments, singular_values
 
@@ -102,8 +102,7 @@ def scan(model: nn.Module, batches: Batches, kind: str | None = None) -> Scan:
             first = batch if first is None else first
             inputs += catch.batch
     seconds = time.perf_counter() - start
-    if not layers:
-        raise UserError(f"the model has no attention that can be seen; {SUPPORTED}")
+    catch.something()
     if inputs < 2:
         raise UserError("one input has no mean and no spread: give two or more")
     for layer, origin in zip(layers, origins(model, first), strict=True):

@@ -3,33 +3,31 @@
 Caught are `scaled_dot_product_attention`, with it `nn.MultiheadAttention`, and attention written out as a product, a
 softmax and a product, which is recognised by its dataflow (`flow`). What is caught is what is multiplied: after
 projections, norms and rotary positions, so that q·k times the scale is the score before masks and softmax. A module may
-also offer its `split_heads(x)`, queries, keys and values, and its `scale`, as this project's ViT does. A softmax over
-anything else than such scores is refused by the name of its module, never guessed at.
+also offer its `split_heads(x)`, queries, keys and values, their size `qk` and its `scale`, as this project's ViT does.
+A softmax over anything else than such scores is refused by the name of its module, never guessed at; what attends
+without a softmax of scores is named and left out.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch._ops import OpOverload
 
 from attnrate.core.errors import UserError
 from attnrate.spectra import flow
 from attnrate.spectra.flow import Scores, Tag
+from attnrate.spectra.watch import SUPPORTED, Watch
 
 CHANNELS = re.compile("XCA|Channel|CrossCovariance")  # they pass channels as if they were tokens
 CROSS = re.compile("cross|encoder_attn|EncDec|enc_dec|encoder_decoder|multihead_attn")
 LATER = "causal: later tokens, the upper half, are masked; the scores are those before the mask"
+BIASED = "with a bias added to the scores (relative positions): it is no part of QKᵀ and left out"
 MASKED = "masked in part: the scores are those before the mask"
-SUPPORTED = (
-    "supported is attention between tokens through torch's scaled_dot_product_attention or nn.MultiheadAttention, or "
-    "written as product, softmax and product"
-)
+OPERANDS = ("input", "mat1", "batch1", "mat2", "batch2", "other", "weight")
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,12 @@ class Call:
     out: Tensor | None  # weights times values
 
 
-class Catch(TorchFunctionMode):
+class Catch(Watch):
     """While active, calls use(call) for each attention.
 
-    `layers` holds the modules' names, `kinds` what they are, `notes` what a reader of the scores should know. With
-    `cut`, scores become those of cut(layer, q, k) and k: q, of (N, h, τ, D) each, without the scale. It takes the
-    `plan` of an earlier catch of the same inputs, which tells the products that are scores.
+    `kinds` holds what the layers are. With `cut`, scores become those of cut(layer, q, k) and k: q, of (N, h, τ, D)
+    each, without the scale. It takes the `plan` of an earlier catch of the same inputs, which tells the products that
+    are scores.
     """
 
     def __init__(self, use: Callable[[Call], None], cut: Callable | None = None, plan: dict[int, int] | None = None):
@@ -57,82 +55,57 @@ class Catch(TorchFunctionMode):
         self.use, self.cut = use, cut
         self.plan: dict[int, int] = plan or {}  # number of the product → layer
         self.offers = cut is None  # whether split_heads is asked; a module's own scores cannot be changed there
-        self.batch, self.layer, self.products = 0, 0, 0
-        self.layers: list[str] = []
         self.kinds: list[str] = []
-        self.notes: dict[str, list[str]] = {}  # what → names of modules
-        self.running: list[tuple[str, nn.Module]] = []
-        self.streams: list[int] = []  # of tokens that those modules were given: two are cross-attention
-        self.open: dict[int, tuple[str, nn.Module]] = {}  # a softmax of scores that met no values yet
-
-    @contextmanager
-    def watching(self, model: nn.Module) -> Iterator[None]:
-        """Know which module runs, and catch. Modules are in eval mode meanwhile."""
-        hooks, training = [], [module for module in model.modules() if module.training]
-        model.eval()
-        for name, module in model.named_modules():
-
-            def enter(module, inputs, named, name=name):
-                self.running.append((name, module))
-                self.streams.append(flow.streams(inputs, named))
-                if self.offered(module):
-                    q, k, _ = module.split_heads(inputs[0])
-                    self.attention(q, k, scale=module.scale)
-
-            def leave(*_):
-                self.running.pop()
-                self.streams.pop()
-
-            hooks.append(module.register_forward_pre_hook(enter, with_kwargs=True))
-            hooks.append(module.register_forward_hook(leave))
-        fast = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(False)  # one call for a whole layer
-        try:
-            with self:
-                yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
-            for hook in hooks:
-                hook.remove()
-            for module in training:
-                module.training = True
-
-    def run(self, model: nn.Module, batch: Mapping[str, Tensor] | Tensor) -> Any:
-        """The model's output, inside `watching`."""
-        named = isinstance(batch, Mapping)
-        self.begin(len(next(iter(batch.values())) if named else batch))
-        try:
-            out = model(**batch) if named else model(batch)
-        except (TypeError, ValueError, IndexError, RuntimeError) as e:
-            raise UserError(f"the model's forward pass failed ({type(e).__name__}: {brief(e)})") from e
-        for pair in self.open.values():
-            self.running = [pair]
-            self.refuse("whose softmax of scores is not multiplied with values")
-        return out
 
     def begin(self, batch: int) -> None:
-        """A forward pass with so many inputs comes next."""
-        self.batch, self.layer, self.products = batch, 0, 0
-        self.running, self.streams, self.open = [], [], {}
+        super().begin(batch)
+        self.layer, self.products = 0, 0
+        self.done: set[int] = set()  # products that were attention
+        # others that may be: who ran, and what was made of them; "" is a softmax that met no values yet
+        self.open: dict[int, tuple[tuple[str, nn.Module], str]] = {}
+
+    def enter(self, module: nn.Module, inputs: tuple) -> None:
+        if self.offered(module):
+            q, k, _ = module.split_heads(inputs[0])
+            self.attention(q, k, scale=module.scale)
+
+    def run(self, model: nn.Module, batch: Mapping[str, Tensor] | Tensor) -> Any:
+        out = super().run(model, batch)
+        for pair, via in self.open.values():
+            self.running = [pair]
+            if not via:
+                self.refuse("whose softmax of scores is not multiplied with values")
+            self.leave_out(via)
+        return out
 
     def offered(self, module: nn.Module) -> bool:
-        return self.offers and hasattr(module, "split_heads")
+        return self.offers and hasattr(module, "split_heads") and isinstance(getattr(module, "qk", None), int)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs, name = dict(kwargs or {}), getattr(func, "__name__", "")
         if not self.running or self.offered(self.running[-1][1]):  # caught when it was entered
             return func(*args, **kwargs)
+        out = self.call(name, func, args, kwargs)
+        flow.settle(name, args, kwargs, out)
+        return out
+
+    def call(self, name: str, func, args: tuple, kwargs: dict) -> Any:
         if name == "scaled_dot_product_attention":
             return self.fused(func, *args, **kwargs)
         if name == "multi_head_attention_forward":
             return self.opened(func, args, kwargs)
-        if name in flow.PRODUCTS:
+        if name in flow.PRODUCTS | flow.LOOSE:
             return self.product(name, func, args, kwargs)
         if name == "softmax":
             return self.softmax(func, args, kwargs)
+        if name in flow.EXPS:
+            return self.exponential(name, func, args, kwargs)
+        if "attention" in name or (isinstance(func, OpOverload) and "softmax" in name and args[0].dim() > 2):
+            self.leave_out(name.partition(".")[0])
         out = func(*args, **kwargs)
-        if name in flow.CARRY:
-            flow.carry(name, args, kwargs, out)
+        if name in flow.TIMES | flow.OVER:
+            self.divided(name in flow.OVER, flow.given(args, kwargs), out)
+        flow.carry(name, args, kwargs, out)
         return out
 
     def opened(self, func, args, kwargs) -> Any:
@@ -153,7 +126,7 @@ class Catch(TorchFunctionMode):
         if is_causal or shut:
             self.note(LATER if is_causal or causal else MASKED)
         if bias:
-            self.note("with a bias added to the scores (relative positions): it is no part of QKᵀ and left out")
+            self.note(BIASED)
         self.attention(query, key, attn_mask, is_causal, scale, causal=is_causal or causal, number=number, out=out)
         return out
 
@@ -163,59 +136,102 @@ class Catch(TorchFunctionMode):
         return self.products - 1
 
     def product(self, name: str, func, args, kwargs) -> Tensor:
-        values = flow.given(args, kwargs)
-        done = next((t for t in map(flow.tag, values) if t and t.weights), None)
-        if done:  # weights times values
-            out, scores = func(*args, **kwargs), done.scores
-            if self.open.pop(id(scores), None):
-                self.written(scores, done.factor, out)
+        args += tuple(kwargs.pop(key) for key in OPERANDS if key in kwargs)
+        place = name in ("baddbmm", "addmm")  # of the queries among the arguments
+        pair = list(flow.tensors(args))[place : place + 2]
+        fixed = [flow.constant(x) for x in pair]
+        if name == "linear" and fixed[1]:
+            out = func(*args, **kwargs)
+            flow.put(out, flow.LAYER)
             return out
-        place = name == "baddbmm"  # of the queries among the arguments
-        args += tuple(kwargs.pop(key) for key in ("input", "batch1", "batch2", "mat2", "other") if key in kwargs)
-        if min(args[place].dim(), args[place + 1].dim()) < 3:
+        if len(pair) < 2 or min(x.dim() for x in pair) < 2:
             return func(*args, **kwargs)
-        number = self.count(args[place], args[place + 1])
-        q, k = flow.together(args[place], args[place + 1].mT)
-        if number in self.plan and self.cut:
-            q = self.changed(number, q, k)
-            args = (*args[:place], q, *args[place + 1 :])
+        met = flow.weighing(pair)
+        if met and (met.stage == flow.WEIGHTS or (met.stage == flow.EXP and flow.whole(met.scores))):
+            out = func(*args, **kwargs)  # weights times values
+            self.written(met.scores, met.factor, out)
+            return out
+        number = self.count(*pair)
+        q, k = None, None
+        if name in flow.PRODUCTS and min(x.dim() for x in pair) > 2:
+            q, k = flow.together(pair[0], pair[1].mT)
+            if number in self.plan and self.cut:
+                q = self.changed(number, q, k)
+                args = (*args[:place], q, *args[place + 1 :])
+            q, k = (flow.canonical(x, self.batch) for x in (q, k))
         out = func(*args, **kwargs)
-        q, k = (flow.canonical(x, self.batch) for x in (q, k))
-        if q is not None and k is not None:
-            flow.put(out, Tag(Scores(number, self.running[-1][0], q, k), kwargs.get("alpha", 1.0)))
+        if met and not (any(fixed) or met.scores.learned):
+            if met.stage == flow.EXP:  # may be divided by their sum later
+                flow.put(out, replace(met, stage=flow.OUT))
+                return out
+            self.open[number] = self.running[-1], met.via or "products alone"
+        scores = Scores(number, self.running[-1][0], q, k, any(fixed))
+        if q is None or k is None:
+            via = name if name in flow.LOOSE else f"{name} of {out.dim()} dimensions"
+            flow.put(out, Tag(scores, stage=flow.OTHER, via=via))
+        else:
+            flow.put(out, Tag(scores, kwargs.get("alpha", 1.0)))
         return out
 
     def softmax(self, func, args, kwargs) -> Tensor:
         logits = args[0] if args else kwargs["input"]
         found = flow.tag(logits)
         out = func(*args, **kwargs)
-        if found is None or found.weights:
-            if logits.dim() > 2:
+        last = kwargs.get("dim", args[1] if len(args) > 1 else None) in (-1, logits.dim() - 1)
+        if found and found.stage == flow.SCORES:
+            if not last:
+                self.refuse("which takes a softmax of scores over another dimension than the keys")
+            if not self.cut:
+                flow.examine(found.scores, logits, found.factor, self.batch)
+            flow.weigh(found.scores, out)
+            self.open[found.scores.number] = self.running[-1], ""
+            flow.put(out, replace(found, stage=flow.WEIGHTS))
+        elif logits.dim() > 2:
+            if not (found and found.stage == flow.GATE and last):
                 self.refuse("which takes a softmax of what is no product of queries and keys")
-            return out
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if dim not in (-1, logits.dim() - 1):
-            self.refuse("which takes a softmax of scores over another dimension than the keys")
-        if not self.cut:
-            flow.examine(found.scores, logits, found.factor, self.batch)
-        found.scores.weights = out
-        self.open[id(found.scores)] = self.running[-1]
-        flow.put(out, Tag(found.scores, found.factor, weights=True))
+            flow.put(out, flow.ROUTED)
+        elif found and found.stage != flow.GATE:
+            flow.put(out, replace(found, stage=flow.OTHER, via=found.via or "softmax"))
         return out
+
+    def exponential(self, name: str, func, args, kwargs) -> Tensor:
+        logits = flow.given(args, kwargs)[0]
+        found = flow.tag(logits)
+        attends = found and found.stage == flow.SCORES
+        if attends and not self.cut:
+            flow.examine(found.scores, logits, found.factor, self.batch)
+        out = func(*args, **kwargs)
+        flow.carry(name, args, kwargs, out)
+        if attends:
+            flow.weigh(found.scores, out)
+            if not found.scores.learned:
+                self.open[found.scores.number] = self.running[-1], "exp"
+        return out
+
+    def divided(self, over: bool, values: list, out: Tensor) -> None:
+        """Exponentials that met their values before they were divided by their sum."""
+        found = flow.tag(values[0]) or (not over and flow.tag(values[1]))
+        if found and found.stage == flow.OUT:
+            by = next((x for x in values if flow.tag(x) is not found), None)
+            if isinstance(by, Tensor) and flow.divides(found.scores, by if over else 1 / by):
+                found.scores.weights = found.scores.weights / flow.totals(found.scores)[..., None]
+                self.written(found.scores, found.factor, out)
 
     def written(self, scores: Scores, factor: Any, out: Tensor) -> None:
         """An attention that was written out."""
+        if scores.number in self.done:
+            return
+        self.done.add(scores.number)
+        self.open.pop(scores.number, None)
+        flow.masked_after(scores)
         if scores.masked:
             self.note(LATER if scores.causal else MASKED, scores.name)
         if scores.biased:
-            self.note(
-                "with a bias added to the scores (relative positions): it is no part of QKᵀ and left out", scores.name
-            )
+            self.note(BIASED, scores.name)
         if scores.capped:
             self.note("with scores capped by a tanh: they are those before it", scores.name)
         weights = scores.weights.reshape(*scores.q.shape[:-1], scores.k.shape[-2]).split(len(scores.q) // self.batch)
         self.emit(scores.number, scores.name, scores.q, scores.k, factor, scores.causal, weights.__getitem__, out)
-        scores.weights = None  # which knows its scores: a cycle, whose memory only a garbage collection would give back
 
     def attention(self, q, k, mask=None, later=False, scale=None, *, causal=False, number=-1, out=None) -> None:
         """Queries and keys as scaled_dot_product_attention takes them; later: later tokens are shut out."""
@@ -266,18 +282,3 @@ class Catch(TorchFunctionMode):
         """The queries in place of q."""
         pair = (flow.canonical(x, self.batch) for x in flow.together(q, flow.shared(q, k)))
         return self.cut(self.plan[number], *pair).reshape(q.shape).to(q.dtype)
-
-    def note(self, what: str, name: str | None = None) -> None:
-        names = self.notes.setdefault(what, [])
-        name = self.running[-1][0] if name is None else name
-        if name not in names:
-            names.append(name)
-
-    def refuse(self, why: str) -> None:
-        name, module = next(pair for pair in reversed(self.running) if not isinstance(pair[1], nn.Softmax))
-        raise UserError(f"{name or 'the model'} is a {type(module).__qualname__}, {why}; {SUPPORTED}")
-
-
-def brief(e: Exception) -> str:
-    text = " ".join(str(e).split())
-    return text if len(text) <= 300 else f"{text[:300]} …"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attnrate.core.errors import UserError
-from attnrate.spectra.attention import brief
+from attnrate.spectra.watch import brief
 
 SECONDS = 5  # that the hub may take to answer
 

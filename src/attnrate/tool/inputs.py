@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from attnrate.core.errors import UserError
-from attnrate.spectra.attention import brief
+from attnrate.spectra.watch import brief
 from attnrate.tool.load import Loaded
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Generator, Tensor, nn
 
 from attnrate.core.errors import UserError
-from attnrate.spectra.attention import brief
+from attnrate.spectra.watch import brief
 from attnrate.tool import hub
 from attnrate.tool.hub import library
 
