@@ -8,7 +8,7 @@ import launcher  # noqa: F401
 
 from attnrate import cores
 from attnrate.core import stage
-from attnrate.large.parts import holds
+from attnrate.large import parts
 from attnrate.vit import model
 from attnrate.vit.permute import permutation
 from attnrate.vit.train import Run, train_all
@@ -16,7 +16,7 @@ from attnrate.vit.train import Run, train_all
 
 def main(p, to, part):
     cores.set_threads(p.threads)
-    main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main") / part
+    main, own, sizes, weights = p.vit.main, p.vit.permuted, p.vit.model, stage.data("vit_main")
     given = stage.data("vit_pretrained") / "weights.safetensors"  # if the main model started from them
     patches = (sizes.image_size // sizes.patch) ** 2
     first10, random = (permutation(reading, patches, own.permutation_seed) for reading in ("first10", "random"))
@@ -26,7 +26,8 @@ def main(p, to, part):
         return model.make("qk", main.mh, seed, main.start, given, **sizes)
 
     def trained(seed):
-        return model.load(weights / f"main_seed{seed}.safetensors", "qk", main.mh, **sizes)
+        path = parts.weights(weights, main.parts, f"main_seed{seed}")
+        return model.load(path, "qk", main.mh, **sizes)
 
     def runs(variant, seeds, start, order, budget):
         return [
@@ -44,7 +45,7 @@ def main(p, to, part):
     images = stage.data("vit_images") / "images.npz"
     recipe = p.vit.recipes[p.vit.main.recipe] | {"epochs": p.vit.main.epochs}
     groups = {"model": sizes, "images": p.vit.images, "train": p.vit.train, "tune": p.vit.tune}
-    every = [run for run in every if holds(part, run.name)]
+    every = [run for run in every if parts.holds(part, run.name)]
     train_all(every, to, images, [weights, given], recipe=recipe, device=p.device, **groups)
 
 

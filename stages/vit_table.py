@@ -9,12 +9,12 @@ from attnrate.laws import vit
 
 
 def main(p, to):
-    models, beside, main = p.vit.grid.models, p.vit.beside, p.vit.main
+    models, beside, main, permuted = p.vit.grid.models, p.vit.beside, p.vit.main, p.vit.permuted
     folders = [
         *(f"vit_sweep/{name}" for name in models),
         *(f"vit_beside/{part}" for part in beside.parts),
         *(f"vit_main/{part}" for part in main.parts),
-        *(f"vit_permuted/{part}" for part in main.parts),
+        *(f"vit_permuted/{part}" for part in permuted.parts),
     ]
     runs = pd.concat(pd.read_csv(stage.results(folder) / "scores.csv") for folder in folders)
     cropped = (p.vit.recipes[p.vit.sweep.recipe].augment == "crop") & (runs.variant == vit.SWEEP)

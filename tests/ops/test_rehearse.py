@@ -47,6 +47,7 @@ def test_the_rehearsal_has_the_stages_of_the_paper_profile_and_seeds_as_items():
     assert {name.partition("@")[0] for name in own} == {name.partition("@")[0] for name in every}
     seeds = {name for name in own if "seed" in name}
     assert {"vit_main@seed0", "vit_main@seed1", "vit_beside@seed0", "translation_main@seed0"} <= seeds <= gpu
+    assert {"vit_permuted@seed0", "vit_permuted@permuted_seed1"} <= seeds
     assert f"all {len(every)} stages" in (ROOT / "docs" / "cluster.md").read_text()
 
 

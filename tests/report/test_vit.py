@@ -90,6 +90,7 @@ def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep(recip
     own = {"recipe": "muon", "epochs": 4, "parts": ["seed0", "seed1"]}
     vit = {"grid": {"models": ["qk-1", "qk-8", "width-1"]}, "model": {"width": 16, "heads": 2}}
     vit |= {"beside": {"mh": [1], **own}, "main": {"mh": 8, "start": "scratch", **own}}
+    vit |= {"permuted": {"parts": ["permuted_seed0", "seed1"]}}
     vit |= {"sweep": {"recipe": recipe}, "recipes": {"adamw": {"augment": "mirror"}, "authors": {"augment": "crop"}}}
     files.write_text("params.yaml", yaml.safe_dump({"vit": vit}))
     row = pd.DataFrame({"reading": "qk", "seed": 0, "variant": "original", "running_loss": 2.0}, index=[0])
@@ -102,7 +103,7 @@ def test_every_run_is_in_the_table_and_the_main_model_is_none_of_the_sweep(recip
         "vit_beside/seed1/scores.csv": row.iloc[:0],
         "vit_main/seed0/scores.csv": row.assign(mh=8, train_loss=1.1, variant="main"),
         "vit_main/seed1/scores.csv": row.iloc[:0],
-        "vit_permuted/seed0/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
+        "vit_permuted/permuted_seed0/scores.csv": row.assign(mh=8, train_loss=1.0, variant="permuted"),
         "vit_permuted/seed1/scores.csv": row.iloc[:0],
         VALUES: spectra(),
     }

@@ -145,14 +145,15 @@ def on_gpu(paper: Params) -> Iterator[Row]:
     hours = {f"mh{mh}_seed{s}": c.hours(full, batch) for mh, c in other.items() for s in p.beside.seeds}
     weights = len(p.beside.seeds) * sum(c.weights for c in other.values())
     yield Row("vit_beside", f"{len(hours)} models", hours, memory, weights)
-    main, seeds, extra = vit_cost(p.model, "qk", p.main.mh), p.main.seeds, p.permuted.seeds
+    main, seeds = vit_cost(p.model, "qk", p.main.mh), p.main.seeds
     start = p.images.train * p.main.epochs + seen if p.main.start == "scratch" else tuned
     memory, each = main.gigabytes(batch), main.hours(start, batch)
     hours = {f"main_seed{s}": each for s in seeds}
     yield Row("vit_main", f"{len(seeds)} models", hours, memory, len(seeds) * main.weights)
-    again = main.hours(tuned, batch)
-    hours, runs = {f"_seed{s}": 2 * again + (s in extra) * (again + each) for s in seeds}, 2 * (len(seeds) + len(extra))
-    yield Row("vit_permuted", f"{runs} models", hours, memory, runs * main.weights)
+    again, other = main.hours(tuned, batch), {"unadapted": main.hours(seen, batch), "permuted-scratch": each}
+    hours = {f"{variant}_seed{s}": other.get(variant, again) for variant, s in p.altered()}
+    what = f"{len(hours)} models, {len(seeds)} of them only tested"
+    yield Row("vit_permuted", what, hours, memory, len(hours) * main.weights)
     images, tokens = p.spectra.images, (p.model.image_size // p.model.patch) ** 2 + (p.model.pool == "token")
     sizes = [mh for _, mh in p.grid.split()] * len(p.sweep.seeds)
     sizes += [p.main.mh] * 2 * len(seeds)  # the main one untrained too

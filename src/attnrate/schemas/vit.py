@@ -96,11 +96,12 @@ class Main(Section):
     start: MainStart = Field(description="what the main model starts from; dinov2-saliency: vit.pretrained")
     recipe: RecipeName = Field(description="recipe of the main model, if it starts from scratch")
     epochs: Count = Field(description="passes over the training images, if it starts from scratch")
-    parts: Parts = Field(description="its runs and Table 1's in the items of the matrix: all, or each seed's")
+    parts: Parts = Field(description="its runs in the items of the matrix: all, or each seed's, side by side")
 
 
 class Permuted(Section):
     seeds: Seeds = Field(description="seeds of Table 1's other rows")
+    parts: Parts = Field(description="Table 1's runs in the items of the matrix: all, each seed's, or each run")
     permutation_seed: Seed = Field(description="seed of the random permutation of patches")
 
 
@@ -284,4 +285,11 @@ class Vit(Section):
         beside = [f"beside_mh{mh}_seed{seed}" for mh in self.beside.mh for seed in self.beside.seeds]
         split(self.beside.parts, beside, "vit.beside.parts")
         split(self.main.parts, [f"main_seed{seed}" for seed in self.main.seeds], "vit.main.parts")
+        split(self.permuted.parts, [f"{v}_seed{seed}" for v, seed in self.altered()], "vit.permuted.parts")
         return self
+
+    def altered(self) -> list[tuple[str, int]]:
+        """(variant, seed) of Table 1's runs beside the main model's."""
+        own = dict.fromkeys(("continued", "unadapted", "permuted"), self.main.seeds)
+        own |= dict.fromkeys(("random", "permuted-scratch"), self.permuted.seeds)
+        return [(variant, seed) for variant, seeds in own.items() for seed in seeds]
