@@ -37,7 +37,7 @@ def test_a_new_criterion_moves_a_verdict_and_leaves_the_other_branches(monkeypat
     criteria["rate-network"] |= {"margin": 0.1}
     monkeypatch.setattr(ledger, "read_criteria", lambda: criteria)
     cli.main(["judge", "desk"])
-    assert capsys.readouterr().out == "Figure 1: rate-network, not reproduced → reproduced\n"
+    assert capsys.readouterr().out == "Figure 1: rate-network, undecided → reproduced\n"
     assert [path.parent.name for path, content in claims().items() if content != before[path]] == ["figure-1"]
 
 

@@ -12,7 +12,8 @@ import yaml
 from attnrate import cli
 from attnrate.ops import costs, fresh, publish
 from attnrate.report import published
-from attnrate.report.claims import beyond, examples, linear, propositions, rates, summary, translation, vit
+from attnrate.report.claims import summary
+from attnrate.report.claims.all import EVALUATORS
 from attnrate.report.claims.ledger import Undecided, criterion, read_criteria
 from tests import pipeline
 from tests.conftest import ROOT
@@ -189,6 +190,26 @@ def test_fresh_names_the_stages_whose_code_has_changed_since_and_does_not_fail(c
     assert "appendix-b" in fresh.changed()["desk"]
 
 
+def test_a_branch_names_a_commit_that_has_its_code():
+    cli.main(["publish", "all"])
+    assert fresh.untraced() == {}
+    path = FOLDER / "about.json"
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"commit": 40 * "0"}))
+    assert fresh.untraced() == {"desk/appendix-b": "commit 0000000 is not in this repository"}
+    write("src/lib/code.py", "x = 3\n")
+    run("git", "commit", "--quiet", "--all", "--message", "another loss")
+    path.write_text(json.dumps(about | {"commit": (other := run("git", "rev-parse", "HEAD").strip())}))
+    assert fresh.untraced() == {"desk/appendix-b": f"commit {other[:7]} has another src/lib"}
+
+
+def test_what_is_published_can_be_traced(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    if run("git", "rev-parse", "--is-shallow-repository").strip() == "true":
+        pytest.skip("a clone without its history")
+    assert fresh.untraced() == {}
+
+
 def test_dvc_compares_a_published_profile_with_the_workspace(capsys):
     cli.main(["publish", "appendix-b"])
     run(
@@ -256,8 +277,6 @@ def test_a_claim_reads_nothing_but_its_branch_and_what_that_needs():
     """Otherwise a branch would be published with verdicts on another profile's results."""
     command = f"git -C {ROOT} archive HEAD reports/results | tar x"
     subprocess.run(command, shell=True, check=True)
-    groups = (beyond, examples, linear, propositions, rates, translation, vit)
-    evaluators = {name: own for group in groups for name, own in group.EVALUATORS.items()}
     of = costs.branches(ROOT / "dvc.yaml")
     results = Path("reports/results")
     for branch in sorted(set(of.values()) - {publish.REPORT}):
@@ -267,4 +286,4 @@ def test_a_claim_reads_nothing_but_its_branch_and_what_that_needs():
                 shutil.copytree(source, Path(branch, folder))
         for claim, row in read_criteria().items():
             if publish.of_branch(row, names):
-                assert found(evaluators[claim], Path(branch), row) == found(evaluators[claim], results, row), claim
+                assert found(EVALUATORS[claim], Path(branch), row) == found(EVALUATORS[claim], results, row), claim
