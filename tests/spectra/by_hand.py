@@ -160,6 +160,20 @@ def in_parts(q, k, v):
     return torch.stack([s.sigmoid() @ v[:, i] for i, s in enumerate(scores(q, k).unbind(1))], 1)
 
 
+def with_a_sink(q, k, v):
+    return torch.cat([scores(q, k), torch.zeros(3, 2, 5, 1)], -1).sigmoid()[..., :-1] @ v
+
+
+def assigned(q, k, v):
+    w = torch.zeros(3, 2, 5, 5)
+    w[:, :, 1:] = scores(q, k)[:, :, 1:]
+    return w.sigmoid() @ v
+
+
+def three_at_once(q, k, v):
+    return torch.einsum("bhid,bhjd,bhje->bhie", q, k, v)
+
+
 def synthesizer(q, k, v):
     return F.linear(q, torch.ones(5, 4)).softmax(-1) @ v
 
@@ -187,6 +201,9 @@ NAMED = {
     one_by_one: "matmul of 2 dimensions",
     of_two_dimensions: "matmul of 2 dimensions",
     in_parts: "unbind",
+    with_a_sink: "cat",
+    assigned: "__getitem__",
+    three_at_once: "einsum",
     synthesizer: "softmax of a linear layer's output",
     library: "_scaled_dot_product_flash_attention_for_cpu",
     internal: "_softmax",

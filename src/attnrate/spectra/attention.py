@@ -138,7 +138,8 @@ class Catch(Watch):
     def product(self, name: str, func, args, kwargs) -> Tensor:
         args += tuple(kwargs.pop(key) for key in OPERANDS if key in kwargs)
         place = name in ("baddbmm", "addmm")  # of the queries among the arguments
-        pair = list(flow.tensors(args))[place : place + 2]
+        every = list(flow.tensors(args))
+        pair = every[place : place + 2]
         fixed = [flow.constant(x) for x in pair]
         if name == "linear" and fixed[1]:
             out = func(*args, **kwargs)
@@ -165,6 +166,8 @@ class Catch(Watch):
                 flow.put(out, replace(met, stage=flow.OUT))
                 return out
             self.open[number] = self.running[-1], met.via or "products alone"
+        if name == "einsum" and sum(not flow.constant(x) for x in every) > 2:
+            self.open[number] = self.running[-1], name
         scores = Scores(number, self.running[-1][0], q, k, any(fixed))
         if q is None or k is None:
             via = name if name in flow.LOOSE else f"{name} of {out.dim()} dimensions"

@@ -22,7 +22,7 @@ OTHERS = {"add", "add_", "sub", "sub_", "masked_fill", "masked_fill_", "where", 
 OTHERS |= {"clamp_", "tanh", "dropout", "dropout_", "nan_to_num"}
 CARRY = MOVES | CASTS | TIMES | OVER | OTHERS
 EXPS = {"exp", "exp_"}
-PARTS = {"__getitem__", "split", "chunk", "unbind", "narrow", "select"}
+PARTS = {"__getitem__", "__setitem__", "split", "chunk", "unbind", "narrow", "select", "cat", "stack"}
 LAYERS = {"linear", "bilinear", "embedding"}  # with convolutions: they end every trail, also a mixing of heads
 
 # what a tensor is; the last two are none of scores: a linear layer's output, and what else was made of a product
@@ -109,12 +109,12 @@ def weighing(pair: list[Tensor]) -> Tag | None:
 def carry(name: str, args: tuple, kwargs: dict, out: Any) -> None:
     """Tag what comes out of a call that took tagged tensors."""
     values = given(args, kwargs)
-    tagged = [value for value in values if tag(value)]
+    tagged = [value for value in tensors(values) if tag(value)]
     if not tagged:
         return
     # of several it is the scores, not what is added to them: a bias that is a product too, a linear layer's output
     mine = min(tagged, key=lambda value: (*(tag(value).stage == x for x in (GATE, OTHER)), tag(value).scores.learned))
-    for each in tensors(out):
+    for each in args[:1] if name == "__setitem__" and mine is not args[0] else tensors(out):
         now = followed(name, values, mine, each) if each.is_floating_point() else None
         if now or tag(each):  # a call that works in place may end a trail
             put(each, now)
