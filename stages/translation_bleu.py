@@ -7,8 +7,6 @@ unadapted is the original model on permuted sentences, before it has seen any.
 
 import launcher  # noqa: F401
 
-import pandas as pd
-
 from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.large import device, parts
@@ -45,23 +43,10 @@ def main(p, to):
     for case, ids in zip(cases, cores.for_device(on)(translate, cases), strict=True):
         found[case] = [vocabulary.decode(sentence) for sentence in ids]
 
-    name = pairs.load_name(corpus)
-    rows = [
-        {"corpus": name, "variant": variant, "seed": seed, **bleu.scores(hypotheses, references)}
-        for (variant, seed), hypotheses in found.items()
-    ]
-    files.write_csv(to.results / "bleu.csv", pd.DataFrame(rows).astype({"seed": "Int64"}))
     changed = [i for i, n in enumerate(source.lengths) if n > tokens.MOVED]
-    rows = [
-        {"seed": seed, "against": control}
-        | bleu.compare(*([text[i] for i in changed] for text in (found[control, seed], altered, references)))
-        for (variant, seed), altered in found.items()
-        if variant == "permuted" and changed
-        for control in ("original", "continued")
-        if (control, seed) in found
-    ]
-    columns = ["seed", "against", "pairs", "control", "altered", "half_width_control", "half_width_altered", "p_value"]
-    files.write_csv(to.results / "changed.csv", pd.DataFrame(rows, columns=columns))
+    scores, compared = bleu.tables(pairs.load_name(corpus), found, references, changed)
+    files.write_csv(to.results / "bleu.csv", scores)
+    files.write_csv(to.results / "changed.csv", compared)
     shown = {variant: text for (variant, seed), text in found.items() if seed == seeds[0]}
     samples = [
         {"source": english[i], "reference": references[i], "hypotheses": {v: text[i] for v, text in shown.items()}}

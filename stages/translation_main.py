@@ -5,15 +5,13 @@ import launcher  # noqa: F401
 from attnrate import cores
 from attnrate.core import stage
 from attnrate.large.parts import holds
-from attnrate.translation import model
-from attnrate.translation.train import Run, train_all
+from attnrate.translation.train import original, train_all
 
 
 def main(p, to, part):
     cores.set_threads(p.threads)
     sizes = {"vocabulary": p.translation.tokens.vocabulary, **p.translation.model}
-    seeds = p.translation.train.seeds
-    runs = [Run("original", seed, lambda seed=seed: model.build(seed=seed, **sizes)) for seed in seeds]
+    runs = [original(seed, sizes) for seed in p.translation.train.seeds]
     tokens = stage.data("translation_tokens") / "tokens.npz"
     runs = [run for run in runs if holds(part, run.name)]
     train_all(runs, to, tokens, [], model=sizes, train=p.translation.train, device=p.device)

@@ -81,28 +81,38 @@ def test_an_edit_of_a_file(workspace, stale, edits, expected):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("rates.recipes.trained.lr", 0.005, {"rates_train@trained"}),
-        ("rates.free_kernel.seeds", [0, 1, 2], {"rates_free_kernel"}),
-        ("linear.recipes.plain.lr", 0.005, {"linear_train@plain"}),
-        ("examples.tasks.mass.steps", 1600, {"examples_train@mass"}),
-        ("mh", 8, LINEAR | EXAMPLES),
-        ("vit.spectra.images", 500, {"vit_spectra", "fig_vit"}),
-        ("translation.decode.beams", 5, {"translation_bleu"}),
-        # A new head size trains a model of its own, and no other anew.
-        ("vit.grid.models", [*MODELS, "qk-3"], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
-        # Each recipe belongs to the trainings that follow it.
-        ("vit.recipes.adamw.lr", 0.003, SWEEP),
-        ("vit.recipes.muon.lr", 0.003, {"vit_beside@all", "vit_main@all", "vit_permuted@all"}),
-        ("vit.beside.seeds", [0], {"vit_beside@all", "vit_table", "fig_vit"}),
-        # Mixed targets have a head size of their own.
-        ("linear.mixing.mh", 8, MIXING | {"linear_rnn"}),
+    "edits",
+    [  # of a group no two concern the same stage, so that each shows by itself
+        [
+            ("rates.recipes.trained.lr", 0.005, {"rates_train@trained"}),
+            ("rates.free_kernel.seeds", [0, 1, 2], {"rates_free_kernel"}),
+            ("linear.recipes.plain.lr", 0.005, {"linear_train@plain"}),
+            ("examples.tasks.mass.steps", 1600, {"examples_train@mass"}),
+            ("vit.spectra.images", 500, {"vit_spectra", "fig_vit"}),
+            ("translation.decode.beams", 5, {"translation_bleu"}),
+        ],
+        [
+            ("mh", 8, LINEAR | EXAMPLES),
+            # A new head size trains a model of its own, and no other anew.
+            ("vit.grid.models", [*MODELS, "qk-3"], {"vit_sweep@qk-3", "vit_spectra", "vit_table"}),
+            # Each recipe belongs to the trainings that follow it.
+            ("vit.recipes.muon.lr", 0.003, {"vit_beside@all", "vit_main@all", "vit_permuted@all"}),
+        ],
+        [
+            # Mixed targets have a head size of their own.
+            ("linear.mixing.mh", 8, MIXING | {"linear_rnn"}),
+            ("vit.recipes.adamw.lr", 0.003, SWEEP),
+            ("vit.beside.seeds", [0], {"vit_beside@all", "vit_table", "fig_vit"}),
+        ],
     ],
+    ids=["one each", "head sizes", "recipes"],
 )
-def test_an_edit_of_a_parameter(workspace, stale, key, value, expected):
-    workspace.set(key, value)
-    check(workspace, stale, expected | ALWAYS)
+def test_an_edit_of_parameters(workspace, stale, edits):
+    named = [stage for *_, stages in edits for stage in stages]
+    assert len(named) == len(set(named))
+    for key, value, _ in edits:
+        workspace.set(key, value)
+    check(workspace, stale, set(named) | ALWAYS)
 
 
 def test_an_edit_of_the_large_loop_concerns_the_trainings_on_it(workspace, stale):

@@ -99,6 +99,17 @@ def test_every_claim_is_judged_and_says_the_profile(smoke):
     assert all(row["verdict"] and (row["why"] or row["needs"]) for row in rows)
 
 
+def test_another_corpus_has_the_same_trainings_and_tests(smoke):
+    """translation_beside on the corpus of the stages that it stands for."""
+    results = smoke.path / "reports" / "results"
+    beside = results / "translation_beside" / "toy"
+    for name in ("bleu.csv", "changed.csv"):
+        assert (beside / name).read_bytes() == (results / "translation_bleu" / name).read_bytes()
+    trained = [pd.read_csv(results / f"translation_{stage}" / "all" / "losses.csv") for stage in ("main", "permuted")]
+    keys = ["variant", "seed"]
+    assert pd.read_csv(beside / "losses.csv").set_index(keys).equals(pd.concat(trained).set_index(keys))
+
+
 def test_the_table_of_rates_is_exactly_the_grid(smoke):
     p = smoke.params()["rates"]
     table = pd.read_csv(smoke.path / "reports/results/rates_table/rates.csv", dtype={"rank": str, "seed": "Int64"})

@@ -80,22 +80,22 @@ def bare(workspace, script: str, *args: str):
     return workspace.run(str(python), "-S", "-E", "-s", script, *args)
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_stage_without_the_environment_says_how_to_get_it(workspace, script):
-    code, output = bare(workspace, script)
-    (line,) = output.splitlines()
-    assert code == 1 and "environment is missing" in line and "`make env`" in line
+def test_a_stage_without_the_environment_says_how_to_get_it(workspace):
+    for script in SCRIPTS:
+        code, output = bare(workspace, script)
+        (line,) = output.splitlines()
+        assert code == 1 and "environment is missing" in line and "`make env`" in line, script
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_stage_finds_the_environment_that_is_not_active(workspace, script):
+def test_a_stage_finds_the_environment_that_is_not_active(workspace):
     """With .venv in place the stage goes on in it, with the same arguments."""
     python = workspace.path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "in the environment: $@"\n')
     python.chmod(0o755)
     try:
-        assert bare(workspace, script, "an item") == (0, f"in the environment: {script} an item\n")
+        for script in SCRIPTS:
+            assert bare(workspace, script, "an item") == (0, f"in the environment: {script} an item\n")
     finally:
         shutil.rmtree(workspace.path / ".venv")
 

@@ -66,7 +66,11 @@ def test_a_column_for_each_profile_and_the_verdict_of_the_largest_that_decides()
     head, line = (next(x for x in text.splitlines() if x.startswith(f"| {w} ")) for w in ("of the paper", "Figure 1"))
     assert "| laptop | desk | paper |" in head and "m_h ≥ r: at night (reproduced)" in line
     assert "| 9 partly | 1 reproduced |  |" in line and "Laptop and desk profile." in text
-    assert "desk: 1.5 hours, 2.5 GB" in text and "), CIFAR10 not run yet; paper" in text and "paper: not run yet: `dvc exp run" in text
+    assert (
+        "desk: 1.5 hours, 2.5 GB" in text
+        and "), CIFAR10 not run yet; paper" in text
+        and "paper: not run yet: `dvc exp run" in text
+    )
     (line,) = (x for x in readme.ledger(columns(CLAIMS), {}).splitlines() if row["claim"] in x)
     assert "**partly**, gate not run | **reproduced**, gate not run |" in line
     assert "laptop partly, desk reproduced: replicates 4 → 9" in line

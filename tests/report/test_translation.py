@@ -42,6 +42,16 @@ def judged(tmp_path, original, altered, continued=(), **options):
     return judge("translation-order", EVALUATORS["translation-order"], write(tmp_path, world))
 
 
+def on_sentences(tmp_path, *drops):
+    """The claim on whole sentences, of one corpus or two."""
+    world = {}
+    for corpus, drop in zip(("help", "wmt14"), drops, strict=False):
+        folder = f"translation_beside/{corpus}"
+        bleu = table(around(26.0), around(26.0 - drop), around(26.0)).assign(corpus=corpus)
+        world |= {f"{folder}/bleu.csv": bleu, f"{folder}/changed.csv": compared(3), f"{folder}/permuted.json": TOKENS}
+    return judge("translation-sentences", EVALUATORS["translation-sentences"], write(tmp_path, world))
+
+
 def around(bleu, n=3):
     return list(bleu + 0.05 * np.arange(n))
 
@@ -86,6 +96,17 @@ def test_a_model_that_has_not_learned_decides_nothing(tmp_path):
     found = judged(tmp_path, around(14.0), around(14.0))
     assert found["verdict"] == UNDECIDED and "BLEU 14.05, copying the source 12.00" in found["needs"]
     assert judged(tmp_path, around(12.1 + LEARNED), around(12.1 + LEARNED))["verdict"] == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    "drops, verdict",
+    [((), UNDECIDED), ((0.5,), REPRODUCED), ((4.0,), NOT), ((0.5, 4.0), NOT), ((0.5, 0.4), REPRODUCED)],
+)
+def test_whole_sentences_have_a_row_of_their_own(tmp_path, drops, verdict):
+    found = on_sentences(tmp_path, *drops)
+    assert found["verdict"] == verdict and len(found["parts"]) == len(drops)
+    assert ("LibreOffice" in found["measured"]) == bool(drops)
+    assert ("translation.beside.corpora" in found["needs"]) == (not drops)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 6])

@@ -5,11 +5,10 @@ night's run is not repeated for every edit. `--write` puts it into reports/publi
 costs, and makes the page anew where that changed. A branch whose commit is unknown or has other code is named too.
 """
 
-import io
 import json
+import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -58,12 +57,12 @@ def untraced() -> dict[str, str]:
     found = {}
     for branch in (b for name in SIZES for b in branches(name)):
         wanted = {path: md5 for stage in branch.lock.values() for path, md5 in code(stage).items()}
-        archive = subprocess.run(["git", "archive", branch.commit, "src", "stages"], capture_output=True)
-        if archive.returncode:
-            found[str(branch.folder.relative_to(ROOT))] = f"commit {branch.commit[:7]} is not in this repository"
-            continue
-        with tempfile.TemporaryDirectory() as tree, tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(tree, filter="data")
+        with tempfile.TemporaryDirectory() as tree:
+            command = ["git", f"--work-tree={tree}", "checkout", "--quiet", branch.commit, "--", "src", "stages"]
+            own = os.environ | {"GIT_INDEX_FILE": f"{tree}/index"}  # the repository's own stays as it is
+            if subprocess.run(command, env=own, capture_output=True).returncode:
+                found[str(branch.folder.relative_to(ROOT))] = f"commit {branch.commit[:7]} is not in this repository"
+                continue
             there = hashes(set(wanted), tree)
         if other := sorted(path for path, md5 in wanted.items() if there[path] != md5):
             found[str(branch.folder.relative_to(ROOT))] = f"commit {branch.commit[:7]} has another {other[0]}"

@@ -45,6 +45,9 @@ def hours(laptop: Params, other: Params, seconds: dict[str, float]) -> dict[str,
         found[stage] = found.get(stage, 0.0) + s / 3600
     large, before = work(other), work(laptop)
     grown = {stage: found[stage] * large[stage] / before[stage] for stage in large if stage in found}
+    if other.translation.beside.corpora:  # of the translation stages, trainings and decoding
+        again = sum(h for stage, h in grown.items() if stage.startswith("translation_"))
+        grown["translation_beside"] = len(other.translation.beside.corpora) * again
     return found | grown | {s: h for s, h in estimate.on_cpu(laptop, other, seconds) if s in found}
 
 

@@ -90,6 +90,12 @@ class Tune(Section):
     lr: Rate = Field(description="peak learning rate of a trained model")
 
 
+class Beside(Section):
+    corpora: Annotated[list[Literal["interface", "help", "wmt14", "toy"]], AfterValidator(unique)] = Field(
+        description="corpora that have the same trainings and tests as data.corpus; none on a laptop"
+    )
+
+
 class Decode(Section):
     beams: Annotated[Count, Field(le=64)] = Field(description="beams of the search")
     length_penalty: Annotated[float, Field(ge=0, le=5)] = Field(
@@ -110,6 +116,7 @@ class Translation(Section):
     model: Model
     train: Train
     tune: Tune
+    beside: Beside
     decode: Decode
     spectra: Spectra
 

@@ -170,6 +170,47 @@ class Run:
         return f"{self.variant}_seed{self.seed}"
 
 
+def original(seed: int, sizes: Group) -> Run:
+    return Run("original", seed, lambda: seq2seq.build(seed=seed, **sizes))
+
+
+def later(variant: str, seed: int, sizes: Group, tune: Group, trained: Callable[[], nn.Module]) -> Run:
+    """permuted and continued go on from the trained original; permuted-scratch starts where that did, for as long."""
+    if variant == "permuted-scratch":
+        return Run(variant, seed, original(seed, sizes).start, permuted=True)
+    return Run(variant, seed, trained, permuted=variant == "permuted", tune=tune)
+
+
+def fit(run: Run, sentences: dict[str, Sentences], train: Group, folder: Path, on: Accelerator) -> large.Found | None:
+    """Train a run, from its checkpoint in the folder if there is one: its row of losses.csv, its curve, its weights."""
+    english = {part: sentences[f"{part}_en"] for part in ("train", "dev")}
+    source = {part: permute(s) for part, s in english.items()} if run.permuted else english
+    pairs, dev = (
+        Pairs(s, sentences[f"{part}_de"], train.batch_tokens, train.count_padding) for part, s in source.items()
+    )
+    plan = recipe(train, run.tune)
+    trainee = Trainee(run.start(), train.smoothing, plan.steps, train.average, train.average_every)
+    curve = large.train(
+        trainee,
+        pairs,
+        loss,
+        plan,
+        seed=run.seed,
+        checkpoint=folder / f"{run.name}.safetensors",
+        accelerator=on,
+        label=f"translation, {run.variant}, seed {run.seed}",
+        ended=trainee.ended,
+    )
+    trainee.finish()
+    if not on.is_main_process:
+        return None
+    size = sum(p.numel() for p in trainee.parameters() if p.requires_grad)
+    losses = {"train_loss": curve.loss.iloc[-1], "dev_loss": evaluate(trainee, dev, on.device)}
+    row = run.keys | {"steps": plan.steps, "parameters": size} | losses
+    weights = {k: v.numpy() for k, v in seq2seq.weights(trainee.model).items()}
+    return row, pd.DataFrame(run.keys, index=curve.index).join(curve), weights
+
+
 def train_all(
     runs: list[Run],
     to: Outs,
@@ -187,33 +228,4 @@ def train_all(
     sentences = load(tokens)
     settings = {"model": model, "train": train, "runs": [run.keys | {"tune": run.tune} for run in runs]}
     with checkpoint.kept(to.name, settings, [tokens, *inputs]) as folder:
-
-        def fit(run: Run, accelerator: Accelerator) -> large.Found | None:
-            english = {part: sentences[f"{part}_en"] for part in ("train", "dev")}
-            source = {part: permute(s) for part, s in english.items()} if run.permuted else english
-            pairs, dev = (
-                Pairs(s, sentences[f"{part}_de"], train.batch_tokens, train.count_padding) for part, s in source.items()
-            )
-            plan = recipe(train, run.tune)
-            trainee = Trainee(run.start(), train.smoothing, plan.steps, train.average, train.average_every)
-            curve = large.train(
-                trainee,
-                pairs,
-                loss,
-                plan,
-                seed=run.seed,
-                checkpoint=folder / f"{run.name}.safetensors",
-                accelerator=accelerator,
-                label=f"translation, {run.variant}, seed {run.seed}",
-                ended=trainee.ended,
-            )
-            trainee.finish()
-            if not accelerator.is_main_process:
-                return None
-            size = sum(p.numel() for p in trainee.parameters() if p.requires_grad)
-            losses = {"train_loss": curve.loss.iloc[-1], "dev_loss": evaluate(trainee, dev, accelerator.device)}
-            row = run.keys | {"steps": plan.steps, "parameters": size} | losses
-            weights = {k: v.numpy() for k, v in seq2seq.weights(trainee.model).items()}
-            return row, pd.DataFrame(run.keys, index=curve.index).join(curve), weights
-
-        large.train_each(runs, fit, to, "losses.csv", device)
+        large.train_each(runs, lambda run, on: fit(run, sentences, train, folder, on), to, "losses.csv", device)
