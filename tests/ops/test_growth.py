@@ -32,6 +32,21 @@ def test_hours_grow_with_the_work_of_a_stage_and_with_no_other():
     assert seeds == pytest.approx({"vit_main": 2, "linear_train": 1, "fig1": 0.01})
 
 
+def test_stages_that_a_laptop_has_no_item_of():
+    """The pretrained ViT goes by its operations; a second corpus takes what the first one does."""
+
+    def hours(parts, corpora):
+        other = json.loads(json.dumps(LAPTOP))
+        other["vit"]["tuned"]["parts"], other["translation"]["beside"]["corpora"] = parts, corpora
+        seconds = SECONDS | {"translation_main@all": 1800.0, "translation_bleu": 360.0}
+        return growth.hours(*(check(Params, p, "made up") for p in (LAPTOP, other)), seconds)
+
+    assert not {"vit_tuned", "translation_beside"} & set(hours([], []))
+    one, two = (hours([f"seed{i}" for i in range(n)], ["help", "toy"][:n]) for n in (1, 2))
+    assert one["translation_beside"] == pytest.approx(0.6) and two["translation_beside"] == pytest.approx(1.2)
+    assert two["vit_tuned"] == pytest.approx(2 * one["vit_tuned"]) and one["vit_tuned"] > 1
+
+
 def test_the_night_is_a_night(capsys):
     """At most 8 hours, and 2.5 a branch, with the seconds of the committed runs."""
     for name in ("dvc.yaml", "params.yaml", "profiles/desk.yaml", "reports/runs.json"):

@@ -11,6 +11,7 @@ from attnrate.core.errors import UserError
 from attnrate.ops import costs, estimate, profile, runlog
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
+from attnrate.sources import dinov2
 
 
 def work(p: Params) -> dict[str, float]:
@@ -37,6 +38,15 @@ def work(p: Params) -> dict[str, float]:
     }
 
 
+def tuned(p: Params) -> float:
+    """Operations of vit_tuned: a model learns, and goes on twice; four are tested."""
+    own, sizes = p.vit.tuned, dinov2.SIZES[p.vit.pretrained.name]
+    shape = p.vit.model.model_copy(update={**sizes, "image_size": own.image_size, "pool": "token"})
+    seen = own.images.train * (own.recipe.epochs + 2 * own.again.epochs)
+    seen += 4 * (own.images.measure + own.images.test) / 3  # forward passes alone
+    return len(own.parts) * estimate.vit_cost(shape, "qk", sizes["width"] // sizes["heads"]).flops * seen
+
+
 def hours(laptop: Params, other: Params, seconds: dict[str, float]) -> dict[str, float]:
     """Hours of each stage, items of a matrix together."""
     found: dict[str, float] = {}
@@ -45,7 +55,10 @@ def hours(laptop: Params, other: Params, seconds: dict[str, float]) -> dict[str,
         found[stage] = found.get(stage, 0.0) + s / 3600
     large, before = work(other), work(laptop)
     grown = {stage: found[stage] * large[stage] / before[stage] for stage in large if stage in found}
-    if other.translation.beside.corpora:  # of the translation stages, trainings and decoding
+    # Stages that a laptop has no item of: as long as others for the same work.
+    if other.vit.tuned.parts and "vit_main" in found:
+        grown["vit_tuned"] = found["vit_main"] * tuned(other) / before["vit_main"]
+    if other.translation.beside.corpora:
         again = sum(h for stage, h in grown.items() if stage.startswith("translation_"))
         grown["translation_beside"] = len(other.translation.beside.corpora) * again
     return found | grown | {s: h for s, h in estimate.on_cpu(laptop, other, seconds) if s in found}
