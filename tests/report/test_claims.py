@@ -107,6 +107,15 @@ def test_a_claim_without_results_has_the_same_columns(two_claims, name):
     assert row["replicates"] == (None if name == "one" else 0)
 
 
+def test_an_open_claim_leads_with_what_was_measured_all_the_same(two_claims):
+    def some(results, rule):
+        raise Undecided("more seeds", "5 times the best", 7)
+
+    rows = judge(two=some)
+    assert (rows[1]["measured"], rows[1]["n"], rows[1]["needs"]) == ("5 times the best", 7, "more seeds")
+    assert "| 5 times the best (n = 7) |" in ledger.markdown(rows)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "half", "verdict", "converged"),
     [

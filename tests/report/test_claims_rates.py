@@ -232,10 +232,11 @@ def test_draws_that_differ_too_much_leave_it_open(name, change, tmp_path):
         ("rate-value", only(TRUNCATION, "alpha > 1"), "α ≤ 1: 3 replicates"),
         ("rate-network", only(RATES, "mh < 4"), "three head sizes"),
         ("recipe", only(RATES, "alpha < 1.5"), "α large enough"),
-        ("recipe", only(HISTORY, "step < 20000"), "20,000 steps or more of the paper's recipe"),
+        ("recipe", only(HISTORY, "step < 20000"), "20,000 or more steps of the paper's recipe"),
         (
             "recipe",
             columns(HISTORY, mse=lambda t: t.mse / t.step),
+            "more than 20,000 steps of the paper's recipe, until a third of them leaves 95% of the error; "
             "the last third of 20,000 left 50%",
         ),
         ("learned-spectrum", only(SPECTRUM, "mh < 6"), "a target of r = 2 or r = 6"),
@@ -246,6 +247,21 @@ def test_draws_that_differ_too_much_leave_it_open(name, change, tmp_path):
 def test_what_the_results_do_not_hold_is_named(name, change, needs, tmp_path):
     found = judged(name, change, tmp_path)
     assert found["verdict"] == UNDECIDED and needs in found["needs"]
+
+
+def test_a_recipe_that_has_not_settled_leads_with_its_error_all_the_same(tmp_path):
+    found = judged("recipe", only(HISTORY, "step < 20000"), tmp_path)
+    assert found["measured"].startswith("1.5 times the best error (") and found["n"] > 0 and found["replicates"] == 0
+    assert found["measured"] == judged("recipe", both(), tmp_path)["measured"]
+
+
+def test_equal_bases_are_no_draw_of_a_spectrum(tmp_path):
+    def with_same(world):
+        same = world[SPECTRUM][world[SPECTRUM].pairing == DRAWN[0]].assign(pairing="same", learned=0.0)
+        return world | {SPECTRUM: pd.concat([world[SPECTRUM], same])}
+
+    found, plain = judged("learned-spectrum", with_same, tmp_path), judged("learned-spectrum", both(), tmp_path)
+    assert found == plain and found["replicates"] == len(DRAWN)
 
 
 def test_exceptions_are_listed(tmp_path):
