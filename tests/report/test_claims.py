@@ -131,7 +131,7 @@ def test_an_open_claim_leads_with_what_was_measured_all_the_same(two_claims):
 def test_the_verdict_of_two_named_cases(two_claims, x, y, half, verdict, converged):
     row = judge(two=drawn(x, y, half))[1]
     assert (row["verdict"], row["converged"]) == (verdict, converged)
-    assert ("y: about" in row["needs"]) == (y is WIDE) and ("more steps" in row["needs"]) == (converged is False)
+    assert ("y: about" in row["needs"]) == (y is WIDE) and ("twice the steps" in row["needs"]) == (converged is False)
 
 
 def test_the_numbers_of_a_row_are_those_of_the_part_that_decides(two_claims):

@@ -259,7 +259,7 @@ LATE = {"table3-transformer": {key: 1000.0 for key in USES["table3-transformer"]
 @pytest.mark.parametrize(("name", "half"), [*DISAGREE.items(), *LATE.items()])
 def test_another_verdict_at_half_the_steps_leaves_it_open(name, half, tmp_path):
     found = judged(name, tmp_path, half=half)
-    assert (found["verdict"], found["converged"]) == (UNDECIDED, False) and "more steps" in found["needs"]
+    assert (found["verdict"], found["converged"]) == (UNDECIDED, False) and "twice the steps" in found["needs"]
 
 
 @pytest.mark.parametrize("name", DISAGREE)
