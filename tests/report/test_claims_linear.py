@@ -223,6 +223,15 @@ def test_a_mixed_target_is_as_large_as_its_filter_makes_it(name, tmp_path):
     assert judged("ordering-transformer", tmp_path, scale={"2 roll transformer": 100.0})["verdict"] == PARTLY
 
 
+@pytest.mark.parametrize("name", ["mixing-rnn", "mixing-transformer", "learned-filter"])
+def test_numbers_that_are_shown_are_over_the_variance_as_the_effect_is(name, tmp_path):
+    """A target that is larger, with its error, moves the MSE that stands beside them and nothing else."""
+    scale = {key: 100.0 for key in WORLD if "causal" in key}
+    plain, scaled = (judged(name, tmp_path, scale=s)["measured"].split("; MSE ") for s in ({}, scale))
+    assert plain[0] == scaled[0] and plain[0].startswith("median error over variance ")
+    assert len(plain) == (1 if name == "learned-filter" else 2) and plain[1:] != (scaled[1:] or None)
+
+
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("name", USES)
 def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
@@ -347,6 +356,7 @@ SLOW, ROUGH = {"e^-s": {"memory": 1.5, "hankel": 0.1}}, {"16": 0.9, "256": 3.5}
         ("prop-6.1", at("exp", "exchange", c_rnn=1.0), NOT),
         ("prop-6.1", at("exp", "roll", c_rnn=1.0, future=False), NOT),
         ("prop-6.1", at("exp", "permute-kernel", c_rnn=inf), NOT),
+        ("prop-6.1", at("exp", "exchange", future=False), REPRODUCED),  # outside by time invariance: δ_1
         ("prop-6.1", at("uniform", "roll", c_rnn=1.0), REPRODUCED),
         ("prop-6.2", of_case("moved", ratio=0.02), PARTLY),
         ("prop-6.2", both(of_case("moved", ratio=0.02), POSITIONS, OUTSIDE), NOT),
@@ -377,6 +387,34 @@ def test_what_is_exact_follows_its_numbers(name, change, expected, tmp_path):
 @pytest.mark.parametrize("name", ["mixing-rnn", "table3-rnn", "ordering-rnn"])
 def test_one_draw_of_kernels_and_filters_has_floors_too(name, tmp_path):
     assert judged(name, tmp_path, files=lambda world: world | {FLOORS: floors(1)})["verdict"] == REPRODUCED
+
+
+WORDS = "are smaller, not the same."
+
+
+@pytest.mark.parametrize(
+    ("name", "lower", "said"),
+    [
+        ("ordering-transformer", {}, None),
+        ("ordering-transformer", {"2 roll transformer": 2e-6}, f" Errors on roll {WORDS}"),
+        ("ordering-transformer", dict.fromkeys(USES["ordering-transformer"][1:], 2e-6), f" Errors {WORDS}"),
+        ("mixing-rnn", {"2 causal/signed rnn": 1e-9}, f" Errors on signed {WORDS}"),
+        ("table3-transformer", {"3 exchange transformer": 5e-5}, f" Errors {WORDS}"),
+    ],
+)
+def test_errors_that_are_smaller_are_no_drop_and_not_the_same(name, lower, said, tmp_path):
+    """A test for a drop does not look there, so its row says it; where the interval leaves it open, nothing is said."""
+    found = judged(name, tmp_path, lower)
+    assert found["verdict"] == REPRODUCED
+    assert found["why"].endswith(said) if said else WORDS not in found["why"]
+    wide = judged(name, tmp_path, lower, scatter=dict.fromkeys(lower, 9.0))
+    assert WORDS not in wide["why"]
+
+
+def test_a_filter_that_helps_where_nothing_is_mixed_is_told(tmp_path):
+    words = "It helps here too: part of what it wins on mixed targets is not about mixing."
+    assert words not in judged("filter-control", tmp_path)["why"]
+    assert judged("filter-control", tmp_path, {"2 original helped": 2e-6})["why"].endswith(words)
 
 
 def test_what_its_sizes_allow_stands_beside_what_training_reached(tmp_path):
