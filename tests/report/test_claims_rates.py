@@ -274,6 +274,8 @@ def test_exceptions_are_listed(tmp_path):
 
 def test_slopes_stand_beside_the_predicted_ones_with_equal_bases_in_brackets(tmp_path):
     found = judged("rate-value", both(), tmp_path)
-    assert "-1.00 (α = 1)" in found["measured"] and "predicted -0.1, -1, -2, -3 [with ψ_i = φ_i: " in found["measured"]
+    assert found["measured"].startswith("slopes against the tail sum 1.00 (α = 0.55), 1.00 (α = 1), ")  # what is judged
+    assert "against m_h -0.10 (α = 0.55), -1.00 (α = 1), " in found["measured"]
+    assert "predicted -0.1, -1, -2, -3 [with ψ_i = φ_i: " in found["measured"]
     without = judged("rate-value", only(TRUNCATION, "pairing != 'same'"), tmp_path)
     assert "[with" not in without["measured"] and without["parts"] == found["parts"]
