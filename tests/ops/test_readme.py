@@ -64,7 +64,7 @@ def test_a_column_for_each_profile_and_the_verdict_of_the_largest_that_decides()
     Path("dvc.yaml").write_text(yaml.safe_dump({"stages": stages | {"fig_vit": {"meta": {"branch": "CIFAR10"}}}}))
     text = readme.results(columns(CLAIMS))
     head, line = (next(x for x in text.splitlines() if x.startswith(f"| {w} ")) for w in ("of the paper", "Figure 1"))
-    assert "| laptop | desk | paper |" in head and "m_h ≥ r: at night (reproduced)" in line
+    assert "| laptop | desk | paper |" in head and "m_h ≥ r: at night (reproduced; desk, n = 4)" in line
     assert "| 9 partly | 1 reproduced |  |" in line and "Laptop and desk profile." in text
     assert (
         "desk: 1.5 hours, 2.5 GB" in text
@@ -99,7 +99,7 @@ def test_a_row_has_our_numbers_the_papers_and_then_its_verdicts():
     text = readme.results(columns(other))
     line = next(line for line in text.splitlines() if line.startswith("| Figure 1 "))
     _, _, ours, paper, counted, *empty, command, _ = re.split(r" ?(?<!\\)\| ?", line)
-    assert ours.startswith(r"m_h ≥ r: \|x\| = 1.5 (partly)<br>") and paper == readme.ROWS[0].paper
+    assert ours.startswith(r"m_h ≥ r: \|x\| = 1.5 (partly; laptop, n = 4)<br>") and paper == readme.ROWS[0].paper
     assert counted == "1 reproduced, 8 partly" and command == "`dvc repro fig1`" and empty == ["", ""]
     assert f"Laptop profile. {len(CLAIMS)} claims of the paper: " in text
 
@@ -109,9 +109,8 @@ def test_the_ledger_has_every_claim_with_numbers_then_verdict_needs_and_command(
     lines = readme.ledger(columns([*CLAIMS[:-1], CLAIMS[-1] | open_one]), {}).splitlines()
     for c in CLAIMS[:-1]:
         (line,) = (line for line in lines if c["claim"] in line)
-        effect = (
-            r"| \|x\| = 1.5 (n = 4) |  | roll: 0.5 [0.25, 0.75], to be below 0.25: fails | **partly**, gate not run |"
-        )
+        effect = r"| \|x\| = 1.5 (laptop, n = 4) |  | roll: 0.5 [0.25, 0.75], to be below 0.25: fails |"
+        effect += " **partly**, gate not run |"
         assert effect in line and line.endswith(f"|  | `{c['command']}` |")
     wanted = f"|  | 3.57e-02 |  | **undecided**, gate not run | about 9 replicates | `{CLAIMS[-1]['command']}` |"
     assert lines[-1].endswith(wanted)

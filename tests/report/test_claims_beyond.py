@@ -109,5 +109,18 @@ def test_another_world_has_another_verdict(name, change, verdict, tmp_path):
     assert found["verdict"] == verdict, outcomes(found)
 
 
+def test_a_floor_and_the_error_that_meets_it_have_the_same_digits(tmp_path):
+    """0.03 beside 0.0301 would look like another number; both orders say what has no mask."""
+    change = times(MASKED, 0.03 / 0.0301 / 1.01, alteration="exchange")
+    first, second = judged("causal-floor", change, tmp_path)["measured"].split("; ")
+    assert first == "exchange: floor 0.0300, 0.0300 masked, 1.01e-05 without"
+    assert second == "roll: floor 0.0300, 0.0304 masked, 1.01e-05 without"
+
+
+def test_errors_that_bound_the_least_from_above_are_of_so_many_steps(tmp_path):
+    found = judged("heads-structure", both(), tmp_path)
+    assert found["converged"] == "not run" and found["why"].endswith("These errors bound the least from above.")
+
+
 def test_ours_are_marked():
     assert {name for name, row in read_criteria().items() if row.get("ours")} == set(EVALUATORS)

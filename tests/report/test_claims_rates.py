@@ -232,10 +232,11 @@ def test_draws_that_differ_too_much_leave_it_open(name, change, tmp_path):
         ("rate-value", only(TRUNCATION, "alpha > 1"), "α ≤ 1: 3 replicates"),
         ("rate-network", only(RATES, "mh < 4"), "three head sizes"),
         ("recipe", only(RATES, "alpha < 1.5"), "α large enough"),
-        ("recipe", only(HISTORY, "step < 20000"), "20,000 steps or more of the paper's recipe"),
+        ("recipe", only(HISTORY, "step < 20000"), "20,000 or more steps of the paper's recipe"),
         (
             "recipe",
             columns(HISTORY, mse=lambda t: t.mse / t.step),
+            "more than 20,000 steps of the paper's recipe, until a third of them leaves 95% of the error; "
             "the last third of 20,000 left 50%",
         ),
         ("learned-spectrum", only(SPECTRUM, "mh < 6"), "a target of r = 2 or r = 6"),
@@ -248,6 +249,21 @@ def test_what_the_results_do_not_hold_is_named(name, change, needs, tmp_path):
     assert found["verdict"] == UNDECIDED and needs in found["needs"]
 
 
+def test_a_recipe_that_has_not_settled_leads_with_its_error_all_the_same(tmp_path):
+    found = judged("recipe", only(HISTORY, "step < 20000"), tmp_path)
+    assert found["measured"].startswith("1.5 times the best error (") and found["n"] > 0 and found["replicates"] == 0
+    assert found["measured"] == judged("recipe", both(), tmp_path)["measured"]
+
+
+def test_equal_bases_are_no_draw_of_a_spectrum(tmp_path):
+    def with_same(world):
+        same = world[SPECTRUM][world[SPECTRUM].pairing == DRAWN[0]].assign(pairing="same", learned=0.0)
+        return world | {SPECTRUM: pd.concat([world[SPECTRUM], same])}
+
+    found, plain = judged("learned-spectrum", with_same, tmp_path), judged("learned-spectrum", both(), tmp_path)
+    assert found == plain and found["replicates"] == len(DRAWN)
+
+
 def test_exceptions_are_listed(tmp_path):
     found = judged("rank-order", errors(100, rank="2", mh=[1], alpha=2.0, pairing="dyadic-1"), tmp_path)
     assert "Exceptions: (dyadic-1, α = 2, m_h = 1)." in found["why"] and found["verdict"] == REPRODUCED
@@ -258,6 +274,8 @@ def test_exceptions_are_listed(tmp_path):
 
 def test_slopes_stand_beside_the_predicted_ones_with_equal_bases_in_brackets(tmp_path):
     found = judged("rate-value", both(), tmp_path)
-    assert "-1.00 (α = 1)" in found["measured"] and "predicted -0.1, -1, -2, -3 [with ψ_i = φ_i: " in found["measured"]
+    assert found["measured"].startswith("slopes against the tail sum 1.00 (α = 0.55), 1.00 (α = 1), ")  # what is judged
+    assert "against m_h -0.10 (α = 0.55), -1.00 (α = 1), " in found["measured"]
+    assert "predicted -0.1, -1, -2, -3 [with ψ_i = φ_i: " in found["measured"]
     without = judged("rate-value", only(TRUNCATION, "pairing != 'same'"), tmp_path)
     assert "[with" not in without["measured"] and without["parts"] == found["parts"]

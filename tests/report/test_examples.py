@@ -76,7 +76,7 @@ def test_the_verdict_follows_the_results(name, condition, values, verdict, tmp_p
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
-    t = changed("variant == 'position-only'", mse=1.0)  # else low-loss-rule has both variants
+    t = table()
     found = judged(name, t[t.seed < n], tmp_path)
     assert found["verdict"] == UNDECIDED and f"3 replicates or more; it has {n}" in found["needs"]
 
@@ -85,6 +85,24 @@ def test_one_or_two_seeds_decide_nothing(name, n, tmp_path):
 def test_one_bad_seed_of_three_leaves_it_open(name, tmp_path):
     found = judged(name, changed("seed == 2", ff_rmse=1.0, argmax_agreement=0.0, attention_corr=0.8), tmp_path)
     assert found["verdict"] == UNDECIDED and "replicates, by the spread of these" in found["needs"]
+
+
+def test_the_variants_of_a_seed_are_one_replicate(tmp_path):
+    """Both tied variants of each seed have a low loss; their mean counts, and a variant without low loss does not."""
+    found = judged("low-loss-rule", table(), tmp_path)
+    tied = next(p for p in found["parts"] if p["name"] == "tied start")
+    assert tied["replicates"] == 3 and found["n"] == 9
+    t = changed("variant == 'position-only' and seed == 0", mse=1.0)
+    fewer = next(p for p in judged("low-loss-rule", t, tmp_path)["parts"] if p["name"] == "tied start")
+    assert fewer == tied  # the variants agree in this world
+    apart = changed("variant == 'position-only'", attention_corr=np.tanh(np.arctanh(0.9) + 1.0))
+    part = next(p for p in judged("low-loss-rule", apart, tmp_path)["parts"] if p["name"] == "tied start")
+    assert part["effect"] == pytest.approx((tied["effect"] + 1.0) / 2)
+
+
+def test_a_stuck_run_that_the_median_hides_is_shown(tmp_path):
+    t = changed("task == 'mass' and seed == 2", attention_corr=0.82)
+    assert "least mass 0.82, selection 0.9988;" in judged("attention-weights", t, tmp_path)["measured"]
 
 
 MEASURES = ["mse", "argmax_agreement", "attention_corr", "ff_rmse"]

@@ -275,7 +275,7 @@ TOWARDS += [("above", 0.0, 0.6), ("below", 0.0, 0.6), ("below", 2.0, 1.4)]
 def test_an_effect_on_its_way_to_the_margin_is_left_open(test, half, full):
     """Half and full budget agree, the next doubling would not. Catches a gate that compares these two alone."""
     assert gated(test, 1.0, half, full) == {(OPEN, False): 1000}
-    assert "more steps" in judge_part(Part("p", (full,) * 5, test, 1.0, (half,) * 5)).needs
+    assert "twice the steps" in judge_part(Part("p", (full,) * 5, test, 1.0, (half,) * 5)).needs
     assert outcome([half] * 5, test, 1.0)[0] == outcome([full] * 5, test, 1.0)[0] != OPEN
 
 
@@ -331,8 +331,9 @@ def test_what_else_would_decide():
     assert needed([], "equal", 1.0) == "3 replicates or more; it has 0"
     assert needed([0.0, INF], "equal", 1.0) == "3 replicates or more; it has 2"
     assert needed([0, 1, INF, -INF, NAN], "above", 1.0).startswith("runs that do not get stuck (3 of 5 did)")
-    assert needed([0, 1, 2], "above", 1.0) == "more than 1000 replicates, by the spread of these 3"
-    assert needed([0, 1, 2, 3, 4], "above", 1.95).startswith("more than 1000")
+    at_margin = "the effect is at its margin: more than 1000 replicates, by the spread of these "
+    assert needed([0, 1, 2], "above", 1.0) == f"{at_margin}3"
+    assert needed([0, 1, 2, 3, 4], "above", 1.95) == f"{at_margin}5"
     assert judge_part(Part("p", (0.0, 0.0, 0.0), "equal", 1.0)).needs == ""
 
 

@@ -78,6 +78,19 @@ def test_one_or_two_seeds_decide_nothing(tmp_path, n, drop):
     assert (found["verdict"], found["needs"]) == (UNDECIDED, f"3 replicates or more; it has {n}")
 
 
+@pytest.mark.parametrize(("p", "said"), [(0.000999001, "p ≤ 0.001"), (0.0024, "p = 0.002"), (0.2, "p = 0.2")])
+def test_a_p_value_at_the_least_of_its_bootstrap_is_a_bound(tmp_path, p, said):
+    world = {BLEU: table(around(26.0), around(26.0)), CHANGED: compared(3).assign(p_value=p)}
+    folder = write(tmp_path, world | {"translation_tokens/permuted.json": TOKENS})
+    assert said in judge("translation-order", EVALUATORS["translation-order"], folder)["why"]
+
+
+def test_the_row_of_short_strings_says_that_the_corpus_decides(tmp_path):
+    words = "The corpus decides: whole sentences have a row of their own, `translation-sentences`."
+    assert judged(tmp_path, around(26.0), around(26.0))["why"].endswith(words)
+    assert words not in on_sentences(tmp_path, 0.5)["why"]
+
+
 def test_drops_are_paired_by_seed(tmp_path):
     """What differs between seeds is gone, and what differs within them is not."""
     assert judged(tmp_path, [20.0, 25.0, 30.0], [19.9, 24.8, 29.7])["verdict"] == REPRODUCED

@@ -34,7 +34,7 @@ ROWS = (
         "Figure 1",
         {
             "m_h ≥ r": "finite-rank",
-            "slopes at r = ∞, best network": "rate-network",
+            "r = ∞, best network": "rate-network",
             "the kernel alone, no network": "rate-value",
         },
         ("monotone", "rank-order", "rate-by-alpha", "rate-tail", "recipe", "learned-spectrum"),
@@ -136,12 +136,17 @@ def table(head: tuple[str, ...], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in cells)
 
 
+def lead(row: dict) -> str:
+    """A claim's numbers, its verdict and whose they are."""
+    return f"{row['measured']} ({row['verdict']}; {row['profile']}, n = {row['n']})"
+
+
 def results(columns: list[Column]) -> str:
     """A row for each table and figure of the paper: our numbers beside the paper's, then the verdicts by profile."""
     by_id, rows = {c["id"]: c for c in published.headline(columns)}, []
     for row in ROWS:
         leads, all_ = {what: by_id[i] for what, i in row.leads.items()}, (*row.leads.values(), *row.others)
-        ours = "<br>".join(f"{what}: {c['measured']} ({c['verdict']})" for what, c in leads.items() if c["measured"])
+        ours = "<br>".join(f"{what}: {lead(c)}" for what, c in leads.items() if c["measured"])
         counted = [tally([c.rows[i] for i in all_ if i in c.rows]) for c in columns]
         rows.append([row.name, ours, row.paper, *counted, f"`dvc repro {row.stage}`"])
     head = ("of the paper", "here", "in the paper", *(c.profile for c in columns), "command")
@@ -158,7 +163,7 @@ def ledger(columns: list[Column], params: dict) -> str:
     """A row for each claim: numbers, then the verdicts by profile, and why they differ."""
     rows, having = [], [c for c in columns if c.rows]
     for c in published.headline(columns):
-        measured = f"{c['measured']} (n = {c['n']})" if c["measured"] else ""
+        measured = f"{c['measured']} ({c['profile']}, n = {c['n']})" if c["measured"] else ""
         against, needs = "<br>".join(verdicts.against(c)), c["needs"] if c["verdict"] == UNDECIDED else ""
         by_profile = [verdict(column.rows.get(c["id"])) for column in having]
         needs = "<br>".join(filter(None, [needs, published.why(c["id"], columns, params)]))

@@ -143,7 +143,8 @@ def heads_structure(results: Path, rule: Criterion) -> Finding:
         f"error 0 in the {free[free.exact].groupby(['target', 'heads']).ngroups} cells that fit; medians of "
         f"{short(worst.min())} to {short(worst.max())} in the {len(worst)} others",
         [rule.part("", np.log(least))],
-        "Zero by construction where they fit; elsewhere optimised from the best start by hand, F̂ affine.",
+        "Zero by construction where they fit; elsewhere optimised from the best start by hand, F̂ affine. These "
+        "errors bound the least from above.",
         len(free),
     )
 
@@ -175,11 +176,11 @@ def causal_floor(results: Path, rule: Criterion) -> Finding:
         parts.append(rule.part(f"no mask, {order}", np.log(sees.mse / floor), **vanish))
         case |= {f"mask, {order}": "mask", f"no mask, {order}": "no mask"}
         words.append(
-            f"{order}: floor {short(floor)}, {short(blind.mse.median())} with a mask, {short(sees.mse.median())}"
+            f"{order}: floor {floor:#.3g}, {blind.mse.median():#.3g} masked, {short(sees.mse.median())} without"
         )
         n += len(blind) + len(sees)
     why = "The floor is Σ_{s > t} M(t, s)² / 12; a position encoding lets every t have its own weights, so it is met."
-    return Finding(f"{'; '.join(words)} without", parts, why, n, case)
+    return Finding("; ".join(words), parts, why, n, case)
 
 
 EVALUATORS = {

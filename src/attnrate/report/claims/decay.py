@@ -56,7 +56,7 @@ def rate_by_alpha(results: Path, rule: Criterion) -> Finding:
 
 
 def values(rule: Criterion, slopes_of: Slopes, results: Path, why: str) -> Finding:
-    """Slopes against m_h beside -(2α-1); judged against the tail sums of the targets as they are."""
+    """Slopes against the tail sums of the targets as they are, which are judged; then against m_h, beside -(2α-1)."""
     (drawn, same), (against_tail, _), parts, case = slopes_of(results), slopes_of(results, x="tail_sum"), [], {}
     for alpha, row in against_tail.iterrows():
         part = rule.part(f"α = {alpha:g}", row.tolist())
@@ -65,8 +65,10 @@ def values(rule: Criterion, slopes_of: Slopes, results: Path, why: str) -> Findi
     beside = f" [with ψ_i = φ_i: {named(same['same'].items())}]" if len(same.columns) else ""
     predicted = ", ".join(f"{-(2 * alpha - 1):.2g}" for alpha in drawn.index)
     tails = named((drawn / against_tail).mean(axis=1).items())
-    why = f"Effects are slopes against the targets' tail sums, which have slopes of about {tails} here. {why}"
-    return Finding(f"{named(drawn.mean(axis=1).items())}; predicted {predicted}{beside}", parts, why, drawn.size, case)
+    why = f"The targets' tail sums have slopes of about {tails} against m_h here. {why}"
+    judged, shown = (named(slopes.mean(axis=1).items()) for slopes in (against_tail, drawn))
+    measured = f"slopes against the tail sum {judged}; against m_h {shown}, predicted {predicted}{beside}"
+    return Finding(measured, parts, why, drawn.size, case)
 
 
 def rate_value(results: Path, rule: Criterion) -> Finding:

@@ -65,7 +65,11 @@ Evaluator = Callable[[Path, Criterion], Finding]
 
 
 class Undecided(Exception):
-    """The results at hand do not hold what a criterion needs: says what is missing."""
+    """The results at hand do not hold what a criterion needs: says what is missing, and has what was measured."""
+
+    def __init__(self, needs: str, measured: str = "", n: int = 0) -> None:
+        super().__init__(needs)
+        self.measured, self.n = measured, n
 
 
 def margin(value: float | str) -> float:
@@ -186,7 +190,8 @@ def judge(evaluators: dict[str, Evaluator], results: Path, profile: str, images:
         try:
             found = conclude(evaluators[name](results, rule), rule)
         except Undecided as e:
-            blank = {"measured": "", "spread": "", "n": 0, "verdict": UNDECIDED, "why": "", "outcomes": ""}
+            blank = dict.fromkeys(("spread", "why", "outcomes"), "")
+            blank |= {"measured": e.measured, "n": e.n, "verdict": UNDECIDED}
             found = blank | {"needs": str(e), **dict.fromkeys(SHOWN), "exact": rule.exact, "parts": []}
             found["replicates"] = None if found["exact"] else 0
             found["margin"] = None if rule.test == "exact" else rule.margin
@@ -236,7 +241,8 @@ def markdown(rows: list[dict]) -> str:
     lines += ["| claim | where | measured (spread; n) | the paper's | verdict | why | command |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for r in rows:
-        measured = f"{r['measured']} ({r['spread']}; n = {r['n']})" if r["measured"] else ""
+        behind = "; ".join(filter(None, [r["spread"], f"n = {r['n']}"]))
+        measured = f"{r['measured']} ({behind})" if r["measured"] else ""
         verdict = f"**{r['verdict']}**" + (", exact" if r["exact"] and r["verdict"] != UNDECIDED else "")
         cells = [r["claim"], r["ref"], measured, r["paper"], verdict, reason(r), f"`{r['command']}`"]
         lines.append(line(cells))

@@ -171,17 +171,21 @@ def recipe(results: Path, rule: Criterion) -> Finding:
     ratio = np.log(paper / best(t).set_index(cell).mse).dropna()
     if ratio.empty:
         raise Undecided("a cell of the paper's recipe with α large enough")
+    measured = (
+        f"{np.exp(ratio.mean()):.3g} times the best error ({np.exp(ratio.min()):.3g} to {np.exp(ratio.max()):.3g})"
+    )
     h = pd.read_csv(results / "rates_train/paper/history.csv").groupby("step").mse.median()
     falling = h.iloc[-1] / h.iloc[-1 - len(h) // LAST]
     if h.index[-1] < rule.limits["steps"] or falling < rule.limits["settled"]:
         last, settled, least = h.index[-1], rule.limits["settled"], rule.limits["steps"]
         raise Undecided(
-            f"{max(last + 1, least):,} steps or more of the paper's recipe, until a third of them leaves "
-            f"{settled:.0%} of the error; the last third of {last:,} left {falling:.0%} (now "
-            f"{np.exp(ratio.mean()):.3g} times the best)"
+            f"{f'more than {last:,}' if last >= least else f'{least:,} or more'} steps of the paper's recipe, until a "
+            f"third of them leaves {settled:.0%} of the error; the last third of {last:,} left {falling:.0%}",
+            measured,
+            len(ratio),
         )
     return Finding(
-        f"{np.exp(ratio.mean()):.3g} times the best error ({np.exp(ratio.min()):.3g} to {np.exp(ratio.max()):.3g})",
+        measured,
         [rule.part("", ratio.groupby("pairing").mean())],
         f"In the last third of its steps the error fell to {falling:.0%}.",
         len(ratio),
@@ -189,7 +193,7 @@ def recipe(results: Path, rule: Criterion) -> Finding:
 
 
 def learned_spectrum(results: Path, rule: Criterion) -> Finding:
-    s = pd.read_csv(results / "rates_train/trained/spectrum.csv", dtype={"rank": str})
+    s = draws(pd.read_csv(results / "rates_train/trained/spectrum.csv", dtype={"rank": str}))
     s = s[("r = " + s["rank"]).isin(rule.cases)]
     s = s[s.mh == s.groupby("rank").mh.transform("max")].assign(off=lambda t: (t.learned / t.sigma - 1).abs())
     off = s.groupby(["rank", "pairing", "seed"]).off.max()

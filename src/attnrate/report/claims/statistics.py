@@ -128,7 +128,7 @@ def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str
     for m in range(FEWEST, MOST + 1):
         if student(level, m) * sd < distance:
             return f"about {max(m, n + 1)} replicates, by the spread of these {n}"
-    return f"more than {MOST} replicates, by the spread of these {n}"
+    return f"the effect is at its margin: more than {MOST} replicates, by the spread of these {n}"
 
 
 def judge_part(part: Part, k: int = 1) -> Judged:
@@ -138,7 +138,8 @@ def judge_part(part: Part, k: int = 1) -> Judged:
     if part.half is not None and found != OPEN:
         converged = gate(part, k) == found
         if not converged:
-            found, needs = OPEN, "more steps: not converged, at half of them the verdict is another or on its way there"
+            found = OPEN
+            needs = "twice the steps or more: not converged, at half of them the verdict is another or on its way there"
     finite = [v if np.isfinite(v) else None for v in (shown.centre, shown.low, shown.high)]
     bounds = (finite[1], finite[2])
     n = len(part.values)
