@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,9 +36,18 @@ def test_threads_and_determinism_are_set():
     assert torch.get_num_threads() == 3 and torch.are_deterministic_algorithms_enabled()
 
 
+def wait_for(name: str) -> None:
+    """Until another process has made this file."""
+    end = time.monotonic() + 60
+    while not Path(name).exists():
+        assert time.monotonic() < end, f"nobody makes {name}"
+        time.sleep(0.01)
+
+
 def test_results_come_in_the_order_of_the_items_whatever_ends_first(two_cores):
     def work(item):  # a closure: nothing of it is sent
-        time.sleep(0.2 if item == 0 else 0)
+        wait_for("last") if item == 0 else None
+        Path("last").touch() if item == 4 else None
         return item, os.getpid(), torch.get_num_threads(), np.full(2, item)
 
     found = cores.side_by_side(work, range(5))
@@ -61,13 +71,15 @@ def test_a_training_alone_keeps_the_threads_of_its_stage(two_cores):
 def test_an_error_is_told_at_once_and_ends_the_others(two_cores):
     def work(item):
         if item:
+            wait_for("begun")
             raise UserError("the loss is not finite")
+        Path("begun").write_text(str(os.getpid()))
         time.sleep(60)
+        Path("ended by itself").touch()
 
-    start = time.perf_counter()
     with pytest.raises(UserError, match="not finite"):
         cores.side_by_side(work, range(2))
-    assert time.perf_counter() - start < 30
+    assert gone(int(Path("begun").read_text())) and not Path("ended by itself").exists()
 
 
 def test_a_process_that_is_killed_is_no_silence(two_cores):

@@ -35,8 +35,11 @@ def smoke(workspace, opened):
     source, tracing = workspace.path / "src", ROOT / "tests" / "tracing"
     env = {"PYTHONPATH": f"{source}{os.pathsep}{tracing}", "ATTNRATE_TRACE": str(opened), "ATTNRATE_CORES": "2"}
     options = workspace.ok("python", "-m", "attnrate.ops.profile", "smoke", env=env).split()
-    # --force: a stage without parameters is up to date in any profile, and would leave no trace
-    workspace.ok("dvc", "exp", "run", "--force", *options, env=env, timeout=1200)
+    # Stages without parameters are up to date in any profile, and would leave no trace. And all of dvc.lock is read and
+    # written for each stage.
+    (workspace.path / "dvc.lock").unlink()
+    workspace.ok("git", "commit", "--quiet", "--all", "--message", "No stage has run")
+    workspace.ok("dvc", "exp", "run", *options, env=env, timeout=1200)
     return workspace
 
 

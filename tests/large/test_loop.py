@@ -41,22 +41,20 @@ def saved_step(path):
         return 0
 
 
-@pytest.mark.parametrize(("optimiser", "kills"), [("adamw", 2), ("muon", 1)])
-def test_killed_runs_end_in_the_same_bytes(tmp_path, optimiser, kills):
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_killed_run_ends_in_the_same_bytes(tmp_path, optimiser):
+    """Stages that are killed twice are in the tests of vit and translation."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     whole.mkdir(), broken.mkdir()
     assert start(whole, 0, optimiser).wait(120) == 0
-    steps = [0]
-    for _ in range(kills):
-        process = start(broken, 0.02, optimiser)
-        end = time.monotonic() + 120
-        while saved_step(broken / "run.safetensors") <= steps[-1]:
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        steps.append(saved_step(broken / "run.safetensors"))
-    assert steps == sorted(set(steps)) and steps[-1] < 120 and not (broken / "weights.safetensors").exists()
+    process = start(broken, 0.02, optimiser)
+    end = time.monotonic() + 120
+    while not saved_step(broken / "run.safetensors"):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert 0 < saved_step(broken / "run.safetensors") < 120 and not (broken / "weights.safetensors").exists()
     assert start(broken, 0, optimiser).wait(120) == 0
     for name in RESULTS:
         assert (whole / name).read_bytes() == (broken / name).read_bytes()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 from safetensors.numpy import load_file
 
@@ -20,14 +20,27 @@ from tests.vit.test_train import prepare
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("several.py")
-PYTHON = [sys.executable]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 
 
-def start(launch, folder, dropout=0.0, pause=0.0):
+def start(folder, processes=2, dropout=0.0, pause=0.0):
+    """The processes, each told of the others as torchrun does; stages have torchrun itself, below."""
     folder.mkdir(exist_ok=True)
+    command = [sys.executable, str(SCRIPT), str(folder), str(dropout), str(pause)]
     environment = os.environ | {"PYTHONPATH": str(SCRIPT.parents[2] / "src"), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([*launch, str(SCRIPT), str(folder), str(dropout), str(pause)], env=environment)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    told = [place | dict.fromkeys(("RANK", "LOCAL_RANK"), str(i)) | {"WORLD_SIZE": "2"} for i in range(2)]
+    return [subprocess.Popen(command, env=environment | own) for own in (told if processes == 2 else [{}])]
+
+
+def ended(processes):
+    """All of them, well; where one has failed, another would wait for it."""
+    try:
+        return [process.wait(120) for process in processes] == [0] * len(processes)
+    finally:
+        for process in processes:
+            process.kill()
 
 
 def history(folder):
@@ -37,7 +50,7 @@ def history(folder):
 def test_two_processes_train_the_model_of_one(tmp_path):
     """Also where batches are augmented and items count differently; each process takes half of the parts."""
     single, two = tmp_path / "one", tmp_path / "two"
-    assert start(PYTHON, single).wait(120) == start(TORCHRUN, two).wait(120) == 0
+    assert ended(start(single, processes=1)) and ended(start(two))
     assert set(history(single).processes) == {1} and set(history(two).processes) == {2}
     assert np.allclose(history(single).loss, history(two).loss, rtol=0, atol=1e-12)
     one, other = (load_file(folder / "weights.safetensors") for folder in (single, two))
@@ -49,7 +62,7 @@ def test_two_processes_train_the_model_of_one(tmp_path):
 @pytest.fixture(scope="module")
 def dropped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dropped")
-    assert start(TORCHRUN, folder, dropout=0.3).wait(120) == 0
+    assert ended(start(folder, dropout=0.3))
     return folder
 
 
@@ -59,15 +72,15 @@ def test_two_processes_drop_different_units(dropped):
 
 
 def test_two_killed_processes_end_in_the_same_bytes_each_with_its_own_dropout(dropped, tmp_path):
-    launcher, end = start(TORCHRUN, tmp_path, dropout=0.3, pause=0.02), time.monotonic() + 120
+    running, end = start(tmp_path, dropout=0.3, pause=0.02), time.monotonic() + 120
     while not saved_step(tmp_path / "run.safetensors"):
-        assert launcher.poll() is None and time.monotonic() < end
+        assert all(process.poll() is None for process in running) and time.monotonic() < end
         time.sleep(0.01)
-    for process in (*psutil.Process(launcher.pid).children(recursive=True), launcher):
+    for process in running:
         process.kill()
-    launcher.wait()
+        process.wait()
     assert 0 < saved_step(tmp_path / "run.safetensors") < 60 and not (tmp_path / "weights.safetensors").exists()
-    assert start(TORCHRUN, tmp_path, dropout=0.3).wait(120) == 0
+    assert ended(start(tmp_path, dropout=0.3))
     for name in ("weights.safetensors", "history.csv"):
         assert (dropped / name).read_bytes() == (tmp_path / name).read_bytes()
 

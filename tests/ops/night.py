@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import yaml
+from dvc.repo import Repo
 
 SCRIPT = Path(__file__).with_name("night_stage.py").read_text(encoding="utf-8")
+ALONE = {"DVC_GLOBAL_CONFIG_DIR": "/nowhere", "DVC_NO_ANALYTICS": "1"}  # without the user's settings
 PYTHON = f"{sys.executable} stages/work.py"
 GIT = {"cache": False}
 
@@ -73,13 +76,13 @@ FILES = {
 
 
 def run(*command: str) -> str:
-    env = os.environ | {"DVC_GLOBAL_CONFIG_DIR": "/nowhere", "DVC_NO_ANALYTICS": "1"}
-    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-    return done.stdout
+    return subprocess.run(command, env=os.environ | ALONE, check=True, capture_output=True, text=True).stdout
 
 
-def repro(*targets: str) -> None:
-    run(sys.executable, "-m", "dvc", "repro", "--quiet", *targets)
+def repro(*targets: str, single_item: bool = False) -> None:
+    """`dvc repro`, in this process."""
+    with mock.patch.dict(os.environ, ALONE), Repo() as repo:
+        repo.reproduce(list(targets) or None, single_item=single_item)
 
 
 def write(name: str, text: str) -> None:

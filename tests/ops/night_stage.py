@@ -7,8 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from attnrate.examples.runs import MAIN
-
 LOSS = 0.1
 
 
@@ -25,6 +23,8 @@ def work(what: str, p: dict) -> None:
         put(f"reports/results/{what}/history.csv", f"step,loss\n{steps},{LOSS}\n")
         put(f"data/{what}/weights", "many")
     elif what == "examples_table":
+        from attnrate.examples.runs import MAIN  # and pandas with it, which the other stages need not wait for
+
         lines = [f"{task},{variant},0.{steps}" for task, variant in MAIN.items()]
         put("reports/results/examples_table/examples.csv", "\n".join(["task,variant,attention_corr", *lines]))
     elif what == "fig_examples":

@@ -99,7 +99,7 @@ def test_another_day_leaves_what_was_published_before():
     write("profiles/desk.yaml", "profile: desk\nexamples: {steps: 9}\nbeyond: {steps: 7}\n")
     run("git", "add", "profiles")
     run("git", "commit", "--quiet", "--message", "more steps")
-    repro("--single-item", "validate", "claims", "plots")
+    repro("validate", "claims", "plots", single_item=True)
     cli.main(["publish", "appendix-b"])
     assert not (FOLDER / "tables").exists()
     first = json.loads((FOLDER / "about.json").read_text())

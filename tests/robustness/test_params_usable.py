@@ -205,7 +205,7 @@ def test_vit(**changes):
     large.train(model, images, loss, once, seed=0, checkpoint=checkpoint)
 
 
-@sizes(60)
+@sizes(20)
 @given(
     tokens=group(max_tokens=st.integers(4, 9)),
     model=group(width=st.sampled_from([8, 10, 12]), heads=st.integers(1, 6), ff=st.integers(1, 4), depth=st.just(1)),

@@ -1,6 +1,7 @@
 """Some kills and faults of `make torture`, on cheap stages; tests/large has the kills of single trainings."""
 
 import re
+import signal
 
 import pytest
 
@@ -8,6 +9,14 @@ from tests.robustness import faults, torture
 from tests.robustness.undisturbed import Reference, smoke
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def in_front():
+    """Jobs in a shell's background ignore SIGINT, and so would stages."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +27,11 @@ def reference(tmp_path_factory):
 
 def test_killed_stages_leave_nothing_half_done_and_end_with_the_same_bytes(reference, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(torture, "PATIENCE", 20)  # the tests may share the machine
-    ok = torture.torture(reference, kills=4, seed=0, folder=tmp_path)
+    # Of this seed: SIGTERM as mixing_rank writes, SIGKILL and SIGINT after checkpoints of the training.
+    ok = torture.torture(reference, kills=3, seed=4, folder=tmp_path)
     out = capsys.readouterr().out
     assert ok, out
-    assert re.search(r"^4 of 4 kills survived \(.*\), [1-4] between a checkpoint and completion;", out, re.M), out
+    assert re.search(r"^3 of 3 kills survived \(.*\), [1-3] between a checkpoint and completion;", out, re.M), out
     assert re.search(r"vit_sweep@qk-1 .* after the checkpoint of step \d+ of \d+$", out, re.M), out
 
 

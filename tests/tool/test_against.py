@@ -1,5 +1,7 @@
 """`--against`: refused before anything is measured, and loaded as the first model is."""
 
+import shutil
+
 import pytest
 import timm
 import torch
@@ -12,15 +14,24 @@ from attnrate.tool import against
 from tests.tool.test_spectrum import CONFIGS, LINES, draw, offline, save  # noqa: F401
 
 
-@pytest.fixture
-def models(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    save("bert", "bert")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    save("bert", folder / "bert")
     for name, heads in (("heads", {"num_attention_heads": 4}), ("wide", {"hidden_size": 32})):
-        transformers.BertModel(transformers.BertConfig(**CONFIGS["bert"].to_dict() | heads)).save_pretrained(name)
-    save_file(timm.create_model("test_vit").state_dict(), "w.safetensors")
-    (tmp_path / "file").write_text("no folder")
-    (tmp_path / "lines.txt").write_text("\n".join(LINES))
+        config = transformers.BertConfig(**CONFIGS["bert"].to_dict() | heads)
+        transformers.BertModel(config).save_pretrained(folder / name)
+    save_file(timm.create_model("test_vit").state_dict(), folder / "w.safetensors")
+    (folder / "file").write_text("no folder")
+    (folder / "lines.txt").write_text("\n".join(LINES))
+    return folder
+
+
+@pytest.fixture
+def models(made, tmp_path, monkeypatch):
+    """A copy of them, where the test stands."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

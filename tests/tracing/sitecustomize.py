@@ -9,6 +9,7 @@ import sys
 
 folder, stage = os.environ.get("ATTNRATE_TRACE"), os.environ.get("DVC_STAGE")
 if folder and stage:
+    installed = tuple(f"{prefix}/lib/python" for prefix in (sys.prefix, sys.base_prefix))  # thousands, of no stage
     log = os.open(os.path.join(folder, stage), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def trace(event, args):
@@ -18,6 +19,8 @@ if folder and stage:
             path, kind = args[1], "w"
         else:
             return
-        os.write(log, f"{kind}\t{os.path.realpath(os.fsdecode(path))}\n".encode())
+        path = os.fsdecode(path)
+        if not path.startswith(installed):
+            os.write(log, f"{kind}\t{os.path.realpath(path)}\n".encode())
 
     sys.addaudithook(trace)

@@ -214,13 +214,14 @@ def saved_step(folder):
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_five_times_gives_the_same_weights(tmp_path):
+def test_a_sweep_killed_twice_gives_the_same_weights(tmp_path):
+    """The second time as it goes on from a checkpoint."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for folder in (whole, broken):
-        prepare(folder, epochs=60)
+        prepare(folder, epochs=30)
     assert launch(whole).wait(300) == 0
     killed = []
-    for _ in range(5):
+    for _ in range(2):
         process, last = launch(broken), killed[-1] if killed else 0
         end = time.monotonic() + 300
         while saved_step(broken) <= last:
@@ -230,8 +231,8 @@ def test_a_sweep_killed_five_times_gives_the_same_weights(tmp_path):
         process.wait()
         killed.append(saved_step(broken))
         assert not (broken / "reports").exists() and not (broken / "data" / "vit_sweep").exists()
-    NOTES.append(f"vit_sweep: killed after the checkpoints of steps {', '.join(map(str, killed))} of 1200")
-    assert killed == sorted(set(killed)) and killed[-1] < 1200
+    NOTES.append(f"vit_sweep: killed after the checkpoints of steps {', '.join(map(str, killed))} of 600")
+    assert killed == sorted(set(killed)) and killed[-1] < 600
     assert launch(broken).wait(300) == 0
     results = Path("reports/results/vit_sweep/qk-3")
     for path in (
