@@ -175,3 +175,10 @@ def test_it_ends_at_the_first_thing_that_is_wrong(nvidia, monkeypatch):
     monkeypatch.setattr(preflight, "fetch", lambda _: pytest.fail("nothing is downloaded for a GPU that is not there"))
     with pytest.raises(SystemExit, match=r"^preflight: the paper profile needs a GPU: driver 535.1"):
         preflight.main(["paper"])
+
+
+def test_a_tracker_that_is_not_installed_is_told_before_the_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(preflight.live.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match=r"^preflight: live: dvclive is not installed; `pip install dvclive`"):
+        preflight.main(["paper"])

@@ -19,7 +19,7 @@ import yaml
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.ops import costs, gpu, profile, rehearse, stages
+from attnrate.ops import costs, gpu, live, profile, rehearse, stages
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
 from attnrate.sources import cifar10, dinov2, pairs, wmt14
@@ -182,6 +182,7 @@ def main(argv: list[str] | None = None) -> None:
     root, start = Path.cwd(), time.perf_counter()
     try:
         _, content = profile.load(args.profile)
+        live.require(content["live"])
         say(f"GPU: {device(args.cpu)}")
         say(f"disk: {space(root)}")
         fetch(downloads(content))
