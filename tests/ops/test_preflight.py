@@ -48,6 +48,18 @@ def test_a_disk_that_is_too_small_is_refused_with_what_it_is_for(monkeypatch, tm
             preflight.space(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "needed"), [("hardlink,copy", 55), ("symlink", 55), ("reflink,hardlink,copy", 105), (None, 105)]
+)
+def test_a_cache_of_links_takes_no_room(monkeypatch, tmp_path, kind, needed):
+    found = {"disk": {"weights": 55.0, costs.AGAIN: 50.0}}
+    monkeypatch.setattr(costs, "estimated", lambda: found)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200e9))
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc" / "config.local").write_text(f"[cache]\n    type = {kind}\n" if kind else "")
+    assert f" {needed} GB needed" in preflight.space(tmp_path) and len(found["disk"]) == 2
+
+
 def test_the_device_is_named_or_refused(nvidia):
     nvidia(seen=2)
     told = preflight.device(cpu=False)
