@@ -95,6 +95,18 @@ def project(mh: int, images: Images, steps: int, p: Group, folder: Path) -> Call
     return call
 
 
+def plain(mh: int, images: Images, steps: int, p: Group) -> Callable[[], None]:
+    """The project's model in the loop that a user would write, with the settings of a stage: of ours the loop alone."""
+    shape = {k: p.model[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
+    loop = script(vit.build("qk", mh, **shape), images, steps, p)
+
+    def call() -> None:
+        with as_stage():
+            loop()
+
+    return call
+
+
 def bare(mh: int, images: Images, steps: int, p: Group) -> Callable[[], None]:
     """Of the same steps forward, backward, clipping and optimiser alone, on batches that are ready."""
     shape = {k: p.model[k] for k in ("image_size", "patch", "width", "depth", "heads", "mlp_ratio")}
@@ -127,11 +139,13 @@ def run(quick: bool) -> Iterator[Row]:
         calls = {name: script(model, images, steps, p) for name, model in peers(p.model).items()}
         names = list(calls)
         calls |= {mh: project(mh, images, steps, p, Path(folder)) for mh in (size, 8, 1)}
-        calls["bare"] = bare(size, images, steps, p)
+        calls |= {"plain": plain(size, images, steps, p), "bare": bare(size, images, steps, p)}
         times = {name: t / steps for name, t in alternate(calls, repeats).items()}
     best = min(names, key=lambda name: times[name])
     note = ", ".join(f"{name} {1e3 * times[name]:.0f} ms" for name in names)
     yield ratio(f"ViT step, m_h = {size}, same work", f"best of three: {best}", times[size], times[best], 1.0, note)
+    note = "a step of it, and what a run begins and ends with: optimiser, checkpoint"
+    yield ratio("ViT step: the loop", "the same model in a plain loop", times[size], times["plain"], 1.0, note)
     outside = 100 * (1 - times["bare"] / times[size])
     yield Row(
         "ViT step: outside forward, backward, optimiser", "", outside, 10, "≤", "%", note="batches, views, the loop"

@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
 import torch
 from torch import nn
 
+from attnrate.core.errors import UserError
 from attnrate.large import loop as large
 from attnrate.ops import live
 from tests.conftest import ROOT
@@ -102,6 +104,64 @@ def test_a_short_training_and_none_leave_nothing(listen):
         Path("params.yaml").write_text(f"live: {name}")
         live.Follower("s").follow("label", 50, steps, {"loss": 1.0})
     assert not live.FOLDER.exists()
+
+
+class Writer:
+    """TensorBoard's, or a run of Weights & Biases, which is not installed either."""
+
+    def __init__(self, *told, **named):
+        self.told, self.heard = (told, named), []
+
+    def log(self, values, step):
+        self.heard.append((step, values))
+
+    def add_scalar(self, name, value, global_step):
+        self.heard.append((global_step, {name: value}))
+
+    def flush(self):
+        pass
+
+    def close(self):
+        self.heard.append("closed")
+
+    finish = close
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "told"),
+    [
+        ("tensorboard", "torch.utils.tensorboard", ((os.path.join("live", "vit_main_seed0", "a_b"),), {})),
+        ("wandb", "wandb", ((), {"project": "attnrate", "name": os.path.join("vit_main_seed0", "a_b"), "dir": "live"})),
+    ],
+)
+def test_one_line_takes_another_tracker(monkeypatch, name, module, told):
+    made = []
+
+    def make(*given, **named):
+        made.append(Writer(*given, **named))
+        return made[-1]
+
+    for known in (name, module):
+        monkeypatch.setitem(sys.modules, known, ModuleType(known))
+        sys.modules[known].__spec__ = sys.__spec__
+    sys.modules[module].SummaryWriter = sys.modules[module].init = make
+    Path("params.yaml").write_text(f"live: {name}")
+    live.require(name)
+    follower = live.Follower("vit_main@seed0")
+    for step in (50, 100):
+        follower.follow("a, b", step, 1000, {"loss": 1 / step})
+    follower.end()
+    (writer,) = made
+    assert writer.told == told and writer.heard == [(50, {"loss": 1 / 50}), (100, {"loss": 1 / 100}), "closed"]
+
+
+@pytest.mark.parametrize("name", ["dvclive", "tensorboard", "wandb"])
+def test_a_tracker_that_is_not_installed_is_named(monkeypatch, name):
+    monkeypatch.setattr(live.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UserError, match=rf"^live: {name} is not installed; `pip install {name}`, or `-S live=none`$"):
+        live.begin(name, live.FOLDER / "stage" / "run", resume=False)
+    assert not live.FOLDER.exists()
+    live.require("none")
 
 
 SCRIPT = """

@@ -2,18 +2,20 @@
 
 import shutil
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import timm
+from torchvision.datasets import CIFAR10
 
 from attnrate.core import params
 from attnrate.core.errors import UserError
-from attnrate.ops import costs, preflight
+from attnrate.ops import costs, hosts, preflight, rehearse
 from attnrate.ops.profile import overlay
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
-from attnrate.sources import cifar10, wmt14
+from attnrate.sources import cifar10, dinov2, fetch, wmt14
 from tests import pipeline
 from tests.conftest import ROOT
 
@@ -31,6 +33,7 @@ def needs(monkeypatch):
     monkeypatch.setattr(
         costs, "estimated", lambda: {"disk": {"weights of the sweep": 39.0, "all else": 66.0}, "memory": 11.0}
     )
+    monkeypatch.setattr(preflight, "PAUSE", 0)
 
 
 @pytest.mark.parametrize("free", [104e9, 106e9])
@@ -43,6 +46,18 @@ def test_a_disk_that_is_too_small_is_refused_with_what_it_is_for(monkeypatch, tm
             UserError, match=r"104 GB are free .* takes 105 GB \(weights of the sweep 39, all else 66\)"
         ):
             preflight.space(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "needed"), [("hardlink,copy", 55), ("symlink", 55), ("reflink,hardlink,copy", 105), (None, 105)]
+)
+def test_a_cache_of_links_takes_no_room(monkeypatch, tmp_path, kind, needed):
+    found = {"disk": {"weights": 55.0, costs.AGAIN: 50.0}}
+    monkeypatch.setattr(costs, "estimated", lambda: found)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200e9))
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc" / "config.local").write_text(f"[cache]\n    type = {kind}\n" if kind else "")
+    assert f" {needed} GB needed" in preflight.space(tmp_path) and len(found["disk"]) == 2
 
 
 def test_the_device_is_named_or_refused(nvidia):
@@ -123,6 +138,51 @@ def test_a_hub_that_fails_is_one_line_of_the_list(monkeypatch):
         preflight.fetch(found)
 
 
+@pytest.mark.parametrize(("folder", "tries"), [(None, preflight.TRIES), ("mine", 1)])
+@pytest.mark.parametrize(
+    ("changed", "module", "function", "result"),
+    [
+        ({"data": {"name": "cifar10"}}, cifar10, "obtain", {}),
+        ({"pretrained": {"name": "dinov2-saliency"}}, dinov2, "content", b""),
+    ],
+)
+def test_what_pip_and_npm_fetch_is_tried_again_and_a_users_folder_is_not(
+    monkeypatch, capsys, changed, module, function, result, folder, tries
+):
+    asked = []
+
+    def get(given):
+        asked.append(given)
+        if len(asked) < preflight.TRIES:
+            raise UserError("no registry")
+        return result
+
+    monkeypatch.setattr(module, function, get)
+    changed = {key: own | {"folder": folder} for key, own in changed.items()}
+    (call,) = preflight.downloads(TOY | {"vit": TOY["vit"] | changed}).values()
+    with pytest.raises(UserError, match=r"^no registry") if folder else nullcontext():
+        call()
+    assert asked == [folder and Path(folder)] * tries
+    assert capsys.readouterr().out.count("no registry; again in 0 s") == tries - 1
+
+
+def test_mirrors_of_ones_own_have_the_images_and_the_wheel_too(monkeypatch, tmp_path, capfd):
+    """Of hosts that misbehave, to where the stages look; npm and pip are not asked."""
+    monkeypatch.chdir(tmp_path)
+    given = ((CIFAR10, "tgz_md5", "md5", CIFAR10.filename), (dinov2, "WHEEL_SHA256", "sha256", dinov2.WHEEL))
+    (tmp_path / "hosts").mkdir()
+    for module, key, algorithm, name in given:
+        (tmp_path / "hosts" / name).write_bytes(name.encode() * 9999)
+        monkeypatch.setattr(module, key, fetch.digest(tmp_path / "hosts" / name, algorithm))
+    monkeypatch.setattr(cifar10, "obtain", lambda _: {"x": cifar10.official()})
+    monkeypatch.setattr(dinov2, "content", lambda _: (dinov2.CACHE / dinov2.WHEEL).read_bytes())
+    with hosts.mirrors(tmp_path / "hosts") as (addresses, asked), rehearse.mirrored(addresses):
+        assert preflight.images(None) == "checked"
+        assert preflight.pretrained(None) == f"{9999 * len(dinov2.WHEEL):,} bytes"
+    assert {line.split()[0] for line in asked} == {*hosts.KINDS} - {"gone"}
+    assert "the connection closed after" in capfd.readouterr().err
+
+
 def test_every_download_is_tried_and_one_message_has_all_that_failed(capsys):
     def fails():
         raise OSError("no route\n to host")
@@ -174,4 +234,11 @@ def test_it_ends_at_the_first_thing_that_is_wrong(nvidia, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(preflight, "fetch", lambda _: pytest.fail("nothing is downloaded for a GPU that is not there"))
     with pytest.raises(SystemExit, match=r"^preflight: the paper profile needs a GPU: driver 535.1"):
+        preflight.main(["paper"])
+
+
+def test_a_tracker_that_is_not_installed_is_told_before_the_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(preflight.live.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match=r"^preflight: live: dvclive is not installed; `pip install dvclive`"):
         preflight.main(["paper"])

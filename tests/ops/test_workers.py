@@ -1,13 +1,17 @@
-"""Workers of one machine, with lists of GPUs that are not there."""
+"""Workers of one machine, with lists of GPUs that are not there; who gets which stage when workers come late."""
 
 import os
+import re
 import sys
+import threading
+import time
 from types import ModuleType
 
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster, get_worker
 
-from attnrate.ops.workers import BOTH, CPU, GPU, Kind, Local, layout, near
+from attnrate.ops.workers import BOTH, CPU, GPU, Kind, Local, in_order, layout, near, spread
+from tests.conftest import ROOT
 
 EIGHT = [str(i) for i in range(8)]
 
@@ -60,3 +64,61 @@ def test_dask_cuda_gives_the_cores_beside_a_gpu(monkeypatch):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     assert near("3") == [("cores", [0, 1])] and near("GPU-a") == [("cores", [2])]
     assert near("") == near(None) == near("0,1") == []
+
+
+BEGAN, END = {name: threading.Event() for name in ("first", "second", "third", "last")}, threading.Event()
+
+
+@pytest.fixture
+def told():
+    """Stages of this process end at the latest with the test."""
+    for event in (END, *BEGAN.values()):
+        event.clear()
+    yield
+    END.set()
+
+
+def busy(name):
+    """A stage that lasts until it is told to end."""
+    BEGAN[name].set()
+    END.wait(60)
+    return get_worker().name
+
+
+@pytest.mark.slow
+def test_a_worker_that_comes_late_gets_the_first_of_what_waits(told):
+    """Behind a stage that runs, where Dask would leave it; and no worker gets two, or what it has not."""
+    options = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(n_workers=1, threads_per_worker=1, resources=GPU, **options) as local, Client(local) as client:
+        client.run_on_scheduler(in_order)
+        stages = [client.submit(busy, n, key=f"{n}-1", resources=GPU, priority=-i) for i, n in enumerate(BEGAN)]
+        assert BEGAN["first"].wait(10)
+        local.scale(3)
+        end = time.monotonic() + 20
+        while not BEGAN["third"].wait(0.2) and time.monotonic() < end:
+            client.run_on_scheduler(spread)
+        assert BEGAN["second"].is_set() and BEGAN["third"].is_set()
+        client.run_on_scheduler(spread)
+        assert not BEGAN["last"].wait(0.5)
+        END.set()
+        assert set(client.gather(stages[:3])) == {0, 1, 2}
+
+
+@pytest.mark.slow
+def test_as_many_jobs_are_asked_for_as_stages_wait(told):
+    """By the call that docs/cluster.md has for Slurm: by itself Dask takes a stage for half a second's work."""
+    (options,) = re.findall(r"cluster\.adapt\((.*)\)", (ROOT / "docs" / "cluster.md").read_text())
+    with (
+        LocalCluster(
+            n_workers=0, threads_per_worker=1, processes=False, resources=GPU, dashboard_address=":0", silence_logs=50
+        ) as local,
+        Client(local) as client,
+    ):
+        local.adapt(**eval(f"dict({options})"))
+        stages = [client.submit(busy, name, key=f"{name}-1", resources=GPU) for name in ("first", "second", "third")]
+        end = time.monotonic() + 20
+        while len(local.scheduler.workers) < 3 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert len(local.scheduler.workers) == 3 and len(local.worker_spec) == 3
+        END.set()
+        client.gather(stages)

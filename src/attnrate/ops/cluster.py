@@ -24,7 +24,7 @@ from attnrate.core.errors import UserError
 from attnrate.ops import costs, gpu, runlog, schedule
 from attnrate.ops.runner import LEFT, LOGS, Ended, Job, run_stage
 from attnrate.ops.stages import out_of_date, plan
-from attnrate.ops.workers import Kind, Local, layout
+from attnrate.ops.workers import Kind, Local, in_order, layout, spread
 
 RETRIES = 2  # of a stage that a signal ended, such as the kernel's for want of memory
 
@@ -130,9 +130,11 @@ class Run:
 
     def go(self) -> None:
         self.client.subscribe_topic(str(self.root), self.heard)
+        self.client.run_on_scheduler(in_order)
         self.submit()
         while self.running:
             self.check_resources()
+            self.client.run_on_scheduler(spread)
             try:
                 ended = wait(list(self.running), timeout=5, return_when="FIRST_COMPLETED").done
             except TimeoutError:

@@ -12,6 +12,7 @@ from attnrate.core import files, params
 from attnrate.ops import runlog, schedule
 
 OUT, HOURS = Path("reports/costs.md"), Path("reports/costs.json")
+AGAIN = "the same again, in DVC's cache"
 NODES = ({"GPU": 1}, {"GPU": 1, "CPU": 2}, {"GPU": 8, "CPU": 8})  # workers; without CPU, the GPU's does all, one by one
 
 

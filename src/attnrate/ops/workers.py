@@ -1,11 +1,12 @@
-"""Workers on this machine: one for each visible GPU, pinned to it, and others for what needs none."""
+"""Workers on this machine: one for each visible GPU, pinned to it, and others for what needs none. And who is idle."""
 
 import importlib.util
 import logging
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import LocalCluster
+from distributed import LocalCluster, Scheduler
+from distributed.core import Status
 
 from attnrate import cores
 
@@ -82,3 +83,30 @@ class Local(LocalCluster):
             "ATTNRATE_CORES": str(max(1, cores.available() // len(self.kinds)))
         }  # of what a stage runs side by side
         return {name: spec | {"options": spec["options"] | own | {"env": own["env"] | share}}}
+
+
+async def in_order(dask_scheduler: Scheduler) -> None:
+    """Nobody but `spread` moves stages between workers: Dask would move any, by how long it thinks they last."""
+    await dask_scheduler.extensions["stealing"].stop()
+
+
+def spread(dask_scheduler: Scheduler) -> None:
+    """Give each idle worker the first of the stages that wait behind a busy one.
+
+    A stage goes to a worker when it is sent, and Dask would leave it there for hours while a worker that came later, as
+    jobs of Slurm do, has nothing to do. The busy worker refuses if it has just begun.
+    """
+    stealing, workers = dask_scheduler.extensions["stealing"], dask_scheduler.workers.values()
+    waiting = [
+        ts
+        for worker in workers
+        if len(worker.processing) > 1
+        for ts in worker.processing
+        if ts not in worker.executing and ts not in stealing.in_flight
+    ]
+    for ts in sorted(waiting, key=lambda ts: ts.priority):
+        fit = dask_scheduler.valid_workers(ts)
+        for worker in workers if fit is None else fit:
+            if not (worker.processing or stealing.in_flight_tasks[worker]) and worker.status == Status.running:
+                stealing.move_task_request(ts, ts.processing_on, worker)
+                break
