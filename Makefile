@@ -3,7 +3,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 READY := .venv/.ready
 
 KILLS ?= 50
-.PHONY: repro test fresh env timings readme lock lint rehearse preflight bench torture twice verify cluster wheel
+.PHONY: repro test fresh env timings readme lock lint rehearse preflight bench torture twice verify cluster wheel examples
 repro: env
 	@dvc repro
 	@python -m attnrate.ops.costs
@@ -65,6 +65,13 @@ wheel: ## the wheel, alone in a new environment, measures torchvision models wit
 	  .scratch/wheel/attnrate-*.whl torchvision
 	@cd .scratch/wheel && env/bin/attnrate spectrum vit_b_16 --random 4 --out spectrum
 	@cd .scratch/wheel && env/bin/attnrate heads swin_t --random 4 --sizes 4 16 --out heads
+
+examples: env ## the worked examples of docs/spectrum.md, as they stand there, and their pictures
+	@rm -rf .scratch/examples && mkdir -p .scratch/examples && cp docs/tool/*.txt docs/tool/*.py .scratch/examples
+	@cd .scratch/examples && bash -euxc "$$(sed -n '/^## Three examples/,/^## From/s/^    //p' ../../docs/spectrum.md)"
+	@cp .scratch/examples/spectra/against.png docs/tool/against.png
+	@cp .scratch/examples/heads/heads.png docs/tool/heads.png
+	@cp .scratch/examples/known-r3n/heads.png docs/tool/known.png
 
 lint: env
 	@ruff check . && ruff format --check .

@@ -1,4 +1,4 @@
-"""Models whose heads have a known rank, to try the tool on: python known.py makes the folders r3, r3n and full."""
+"""Models whose heads have a known rank, to try the tool on: `python known.py` makes the folders r3, r3n and full."""
 
 import torch
 from transformers import BertConfig, BertModel

@@ -1,5 +1,7 @@
 """What a model is told, on models whose answer is known."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch.nn.functional as F
 import transformers
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
+from tqdm import tqdm
 
 from attnrate.core.errors import UserError
 from attnrate.cut import export
@@ -61,12 +64,16 @@ def test_data_beats_weights_and_the_oracle_beats_both():
     assert (scores.data < 0.9 * scores.weights).all() and (scores.scores <= scores.data).all()
 
 
-def test_each_setting_costs_one_forward_pass():
-    model, count = encoder(16, 0.0), []
+def test_each_setting_costs_one_forward_pass(monkeypatch):
+    model, count, bars = encoder(16, 0.0), [], []
     model.register_forward_hook(lambda *_: count.append(1))
+    monkeypatch.setattr(
+        "attnrate.cut.advice.tqdm", lambda total, **_: bars.append(tqdm(total=total, file=io.StringIO())) or bars[0]
+    )
     found = advise(model, inputs(), sizes=[2, 4])
     settings = 3 * 3 * (1 + 2)  # methods, sizes with D, all layers and each
     assert len(found.errors) == settings + 3
+    assert bars[0].n == bars[0].total == 2 * (settings + 3)
     # two batches: a scan, the full model beside all settings, and once more beside the advised; one for the weights
     assert len(count) == 2 * (1 + 1 + settings + 1 + 3) + 1
 

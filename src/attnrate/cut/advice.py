@@ -3,7 +3,7 @@
 found = advise(model, batches)    # batches: a list, or a function that gives them anew; (inputs, labels) with labels
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,19 @@ from tqdm import tqdm
 
 from attnrate.core.errors import UserError
 from attnrate.cut.factors import METHODS
-from attnrate.cut.study import Batches, Layer, Scan, Setting, Study, announce, available, default_sizes, scan, settings
+from attnrate.cut.study import (
+    Batches,
+    Layer,
+    Scan,
+    Setting,
+    Study,
+    announce,
+    available,
+    default_sizes,
+    each,
+    scan,
+    settings,
+)
 from attnrate.laws.fit import compare
 from attnrate.laws.vit import FEWEST
 from attnrate.rates.theory import tail_sum
@@ -72,7 +84,15 @@ def advise(
 
     kind, of loss: one of `losses.KINDS`; without it, what labels and outputs ask for.
     """
-    seen = scan(model, batches, kind)
+    number = 0
+
+    def counted() -> Iterator[tuple]:
+        nonlocal number
+        for batch in each(batches):
+            number += 1
+            yield batch
+
+    seen = scan(model, counted, kind)
     largest = max(layer.size for layer in seen.layers)
     sizes = sorted({*(sizes or default_sizes(largest)), largest})
     if sizes[0] < 1 or sizes[-1] > largest:
@@ -90,7 +110,8 @@ def advise(
     study, cases = Study(model, seen, found), settings(seen.layers, found, sizes)
     if progress:
         announce(seen, len(cases) + 1)
-    with tqdm(unit="pass", disable=None if progress else True) as bar:
+    passes = number * (len(cases) + len(found) * (len(seen.layers) > 1))  # batch by batch
+    with tqdm(total=passes, unit="pass", disable=None if progress else True) as bar:
         errors = study.run(batches, cases, bar)
         least = _all_least(errors, tolerance)
         if len(seen.layers) > 1:

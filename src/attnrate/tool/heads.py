@@ -1,15 +1,17 @@
 """How large must the heads of a model be? `attnrate heads`, and for any module and batches `advise`.
 
 heads("vit_b_16", "out", images="folder")
-found = advise(my_module, batches)    # also what `attnrate.cut.advice` has to say
+heads_of(my_module, batches, "out")    # a list of batches, or a function that gives them anew; (inputs, labels) each
+found = advise(my_module, batches)     # the same without a folder
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 import torch
+from torch import Tensor, nn
 
 from attnrate.core import files
 from attnrate.core.errors import UserError
@@ -19,13 +21,14 @@ from attnrate.cut.export import check, restore
 from attnrate.cut.export import save as save_weights
 from attnrate.cut.export import smaller as cut_weights
 from attnrate.cut.origins import origins
+from attnrate.cut.study import Batches
 from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown, short
 from attnrate.tool import draw_heads, results
-from attnrate.tool.inputs import Given, batches
-from attnrate.tool.load import Loaded, digest, load
+from attnrate.tool.inputs import Given, Inputs, batches, of_batches
+from attnrate.tool.load import Loaded, digest, load, own
 
-__all__ = ["advise", "heads"]
+__all__ = ["advise", "heads", "heads_of"]
 
 CUT = "cut.safetensors"
 OUTS = {"errors.csv", "tails.csv", "advice.json", "summary.md", "heads.svg", "heads.png", CUT}
@@ -62,9 +65,7 @@ def heads(
 
     labels: a file with a class number a line, or "folders". Nothing is written before everything is computed.
     """
-    out = results.free(Path(out).resolve(), OUTS)
-    if not tolerance >= 0:
-        raise UserError(f"--tolerance {tolerance}: should be 0 or more")
+    out = _free(out, tolerance)
     paths = {k: None if v is None else Path(v) for k, v in (("images", images), ("text", text), ("targets", targets))}
     given = Given(**paths, random=random, labels=labels, tokens=tokens, batch=batch, seed=seed)
     given.check()
@@ -81,8 +82,45 @@ def heads(
     )
     if labels is not None and loaded.kind == "features":
         raise UserError(f"--labels: {model} has no classifier with these weights, only features")
-    read = given.read(loaded)
     kind = "classes" if labels is not None else loaded.kind
+    return _written(out, model, loaded, given.read(loaded), kind, sizes, tolerance, export, batch)
+
+
+def heads_of(
+    model: nn.Module,
+    inputs: Batches,
+    out: str | Path,
+    *,
+    kind: str | None = None,
+    sizes: Sequence[int] | None = None,
+    tolerance: float = 0.01,
+    export: bool = False,
+) -> Advice:
+    """The same of a module and batches of one's own: what its forward takes, or (that, labels), without padding.
+
+    kind, of loss: one of `losses.KINDS`; without it, what labels and outputs ask for.
+    """
+    out, loaded = _free(out, tolerance), own(model)
+    return _written(out, loaded.weights, loaded, of_batches(inputs), kind, sizes, tolerance, export)
+
+
+def _free(out: str | Path, tolerance: float) -> Path:
+    if not tolerance >= 0:
+        raise UserError(f"--tolerance {tolerance}: should be 0 or more")
+    return results.free(Path(out).resolve(), OUTS)
+
+
+def _written(
+    out: Path,
+    model: str,
+    loaded: Loaded,
+    read: Inputs,
+    kind: str | None,
+    sizes: Sequence[int] | None,
+    tolerance: float,
+    export: bool,
+    batch: int = 1,
+) -> Advice:
     first = next(batches(loaded, read, batch))[0]
     if export:
         check(loaded.model, origins(loaded.model, first))
@@ -95,12 +133,19 @@ def heads(
         progress=True,
     )
     smaller = cut_weights(loaded.model, found) if export else None
-    results.write(out, lambda draft: _fill(draft, model, loaded, read.about, found, smaller, first))
+    about = read.about | {"number": found.scan.inputs}
+    results.write(out, lambda draft: _fill(draft, model, loaded, about, found, smaller, first))
     return found
 
 
 def _fill(
-    draft: Path, model: str, loaded: Loaded, about: dict, found: Advice, smaller: tuple | None, first: dict
+    draft: Path,
+    model: str,
+    loaded: Loaded,
+    about: dict,
+    found: Advice,
+    smaller: tuple | None,
+    first: Mapping[str, Tensor] | Tensor,
 ) -> None:
     random = loaded.weights.startswith("random,")
     record = {
@@ -130,10 +175,11 @@ def _fill(
 
 
 @torch.no_grad()
-def _export(path: Path, loaded: Loaded, found: Advice, smaller: tuple, first: dict) -> dict:
+def _export(path: Path, loaded: Loaded, found: Advice, smaller: tuple, first: Mapping[str, Tensor] | Tensor) -> dict:
     """Write the checkpoint, load it into a copy of the model, and compare with the cut that was measured."""
     save_weights(path, *smaller)
-    again = losses.outputs(restore(copy.deepcopy(loaded.model), path)(**first)).float()
+    again = restore(copy.deepcopy(loaded.model), path).eval()
+    again = losses.outputs(again(**first) if isinstance(first, Mapping) else again(first)).float()
     wanted = found.study.outputs(first, found.advised()).float()
     full = sum(t.numel() * t.element_size() for t in loaded.model.state_dict().values())
     return {
@@ -151,7 +197,7 @@ def _share(part: dict) -> str:
 
 def summary(found: Advice, record: dict) -> str:
     given = record["inputs"]
-    kind = next(k for k in ("images", "text", "random") if k in given)
+    kind = next(iter(given))
     method = BEST
     least = found.least[found.least.method == method].set_index("layers")
     one = least.loc["all"]

@@ -11,6 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from attnrate.core.errors import UserError
+from attnrate.cut.study import Batches, each
 from attnrate.spectra.watch import brief
 from attnrate.tool.load import Loaded
 
@@ -23,8 +24,9 @@ Item = tuple[dict[str, Tensor], Tensor | None]  # arguments of the model, and wh
 
 @dataclass(frozen=True)
 class Inputs:
-    items: Callable[[], Iterable[Item]]  # anew at each call: nothing but texts is kept
+    items: Callable[[], Iterable[Item]] | Batches  # anew at each call: nothing but texts is kept
     about: dict  # for the provenance
+    whole: bool = False  # items are batches of one's own
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,11 @@ def at_random(loaded: Loaded, given: Given) -> Inputs:
     return Inputs(items, about)
 
 
+def of_batches(found: Batches) -> Inputs:
+    """A list of batches, or a function that gives them anew; with labels or without."""
+    return Inputs(found, {"batches": "given from Python"}, whole=True)
+
+
 def _needs(loaded: Loaded, texts: bool) -> None:
     if loaded.of_texts != texts:
         raise UserError(
@@ -186,7 +193,10 @@ def _needs(loaded: Loaded, texts: bool) -> None:
 
 
 def batches(loaded: Loaded, found: Inputs, size: int, progress: bool = False) -> Iterator[Item]:
-    """Up to `size` neighbours of one shape at a time, where the model is."""
+    """Up to `size` neighbours of one shape at a time, where the model is; those of one's own as they are."""
+    if found.whole:
+        yield from tqdm(each(found.items), unit="batch", disable=None if progress else True)
+        return
     with tqdm(total=found.about["number"], unit="input", disable=None if progress else True) as bar:
         group: list[Item] = []
         for item in found.items():

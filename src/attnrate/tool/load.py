@@ -26,9 +26,9 @@ DTYPES = ("float32", "bfloat16", "float16")
 class Loaded:
     model: nn.Module
     weights: str  # where they come from
-    argument: str  # of the model's forward: "x" for timm
-    reader: Callable[[int | None], Callable[[Any], Tensor]]  # (most tokens) → what makes a batch of one
-    random: Callable[[int, Generator], Tensor]  # (tokens, generator) → a batch of one
+    argument: str = ""  # of the model's forward: "x" for timm
+    reader: Callable[[int | None], Callable[[Any], Tensor]] | None = None  # (most tokens) → what makes a batch of one
+    random: Callable[[int, Generator], Tensor] | None = None  # (tokens, generator) → a batch of one
     longest: int = 0  # tokens that a text may have
     kind: str | None = None  # of loss, where labels do not decide; "language": the inputs are their own labels
     start: int | None = None  # the decoder's first token, of an encoder and decoder
@@ -80,6 +80,14 @@ def load(
     return loaded
 
 
+def own(model: nn.Module, beside: str = "") -> Loaded:
+    """A module of one's own, where it is and as it is."""
+    if not isinstance(model, nn.Module):
+        raise UserError(f"{model!r}: is no nn.Module")
+    weight = next(model.parameters(), torch.zeros(0))
+    return Loaded(model, f"{type(model).__qualname__}{beside}", device=weight.device, dtype=weight.dtype)
+
+
 def zoo(name: str) -> Callable[..., Loaded] | None:
     """What makes a model that timm or torchvision has; a folder of its name may be an older result."""
     if (Path(name) / "config.json").exists():
@@ -105,6 +113,8 @@ def digest(model: nn.Module) -> str:
     """SHA-256 of names, types, shapes and bytes of the weights."""
     total = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
+        if not isinstance(tensor, Tensor):  # what a module of one's own keeps beside them
+            continue
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(tensor.cpu().reshape(-1).contiguous().view(torch.uint8).numpy())
     return total.hexdigest()

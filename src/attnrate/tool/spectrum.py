@@ -1,6 +1,7 @@
 """Section 5.2 for a model of one's own: the singular values of every attention matrix, before the softmax and after.
 
 spectrum("vit_base_patch16_224", "out", images="folder")    # or `attnrate spectrum` on the command line
+spectrum_of(my_module, batches, "out")                      # a list of batches, or a function that gives them anew
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,16 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from torch import nn
 
 from attnrate.core import files
+from attnrate.cut.study import Batches
 from attnrate.report.style.figure import save
 from attnrate.report.tables import markdown
 from attnrate.spectra.measure import SPECTRA, Measured, measure_all
 from attnrate.tool import draw, results
 from attnrate.tool.against import same, second, shape
 from attnrate.tool.decay import fits
-from attnrate.tool.inputs import Given, Inputs, batches
-from attnrate.tool.load import Loaded, digest, load
+from attnrate.tool.inputs import Given, Inputs, batches, of_batches
+from attnrate.tool.load import Loaded, digest, load, own
 
 FIGURES = ("violins", "spectra", "heatmap")
 OUTS = {"spectra.csv", "ranks.csv", "fits.json", "summary.md", "provenance.json"} | {
@@ -77,17 +80,47 @@ def spectrum(
     options = {"texts": text is not None, "seed": seed, "device": device, "dtype": dtype}
     plain = {"weights": weights, "pretrained": pretrained, "revision": revision}
 
-    def measured(loaded: Loaded, found: Inputs) -> Run:
-        inputs = (named for named, _ in batches(loaded, found, batch, progress=True))
-        return Run(loaded, measure_all(loaded.model, inputs, normalisation, which), found.about)
-
     models = [load(model, **options, **plain), *([second(against, model, options, **plain)] if against else [])]
     pairs = [(loaded, given.read(loaded)) for loaded in models]
-    if against:
-        same(model, against, *(shape(*pair) for pair in pairs))
+    return _written(out, pairs, (model, against), which, normalisation, batch)
+
+
+def spectrum_of(
+    model: nn.Module,
+    inputs: Batches,
+    out: str | Path,
+    *,
+    against: nn.Module | None = None,
+    which: Sequence[str] = SPECTRA,
+    normalisation: str = "none",
+) -> Measured:
+    """The same of a module and batches of one's own, each of which is what its forward takes, without padding."""
+    out = results.free(Path(out).resolve(), OUTS | AGAINST)
+    models = [own(model), *([] if against is None else [own(against, " beside it")])]
+    names = (models[0].weights, None if against is None else models[1].weights)
+    return _written(out, [(loaded, of_batches(inputs)) for loaded in models], names, which, normalisation)
+
+
+def _written(
+    out: Path,
+    pairs: list[tuple[Loaded, Inputs]],
+    names: tuple[str, str | None],
+    which: Sequence[str],
+    normalisation: str,
+    batch: int = 1,
+) -> Measured:
+    """names: of the model and of what it is compared with."""
+
+    def measured(loaded: Loaded, found: Inputs) -> Run:
+        inputs = (named for named, _ in batches(loaded, found, batch, progress=True))
+        spectra = measure_all(loaded.model, inputs, normalisation, which)
+        return Run(loaded, spectra, found.about | {"number": next(iter(spectra.values())).inputs})
+
+    if len(pairs) > 1:
+        same(*names, *(shape(*pair) for pair in pairs))
     run, *others = [measured(*pair) for pair in pairs]
     other = others[0] if others else None
-    origin = provenance(model, run, normalisation, against, other)
+    origin = provenance(names[0], run, normalisation, names[1], other)
     results.write(out, lambda draft: _fill(draft, run, other, normalisation, origin))
     return run.main
 
@@ -172,7 +205,7 @@ def _table(measured: Measured, laws: list[dict]) -> pd.DataFrame:
 
 def summary(run: Run, laws: dict[str, list[dict]], origin: dict) -> str:
     given = origin["inputs"]
-    kind = next(k for k in ("images", "text", "random") if k in given)
+    kind = next(iter(given))
     lines = [
         f"# Attention spectra of {origin['model']}",
         "",
