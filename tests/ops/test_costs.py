@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnrate.ops import costs, runlog
+from attnrate.ops import costs, estimate, runlog, stages
 from tests import pipeline
 from tests.conftest import ROOT
 from tests.ops.test_runlog import ON
@@ -85,6 +85,9 @@ def test_the_plan_of_two_nodes():
     )
 
 
-def test_the_committed_estimate_has_every_stage_of_dvc_yaml():
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside DVC
+def test_the_committed_estimate_has_every_stage_and_item_of_the_paper_profile():
+    """What changes dvc.yaml or a profile's items says `make timings readme`, for the wall time in docs/cluster.md."""
     hours = json.loads((ROOT / "reports/costs.json").read_text())["hours"]
-    assert {n.partition("@")[0] for n in hours} == {s.name.partition("@")[0] for s in pipeline.stages(ROOT)}
+    _, paper = estimate.profiles(ROOT)
+    assert set(hours) == set(stages.expanded(ROOT, paper.model_dump())[0])
