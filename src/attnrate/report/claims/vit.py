@@ -200,7 +200,7 @@ def permuted_patches(results: Path, rule: Criterion) -> Finding:
 def permuted_tuned(results: Path, rule: Criterion) -> Finding:
     found = [pd.read_csv(path) for path in sorted(results.glob("vit_tuned/*/scores.csv"))]
     if not found:
-        raise Undecided("three seeds in vit.tuned.parts, about half an hour each on 2 cores")
+        raise Undecided("three seeds in vit.tuned.parts, about 20 minutes each on 2 cores")
     return in_both_orders(pd.concat(found), rule)
 
 
