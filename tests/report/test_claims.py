@@ -300,6 +300,7 @@ def test_every_criterion_is_whole_and_its_command_names_stages(name):
 
 
 def test_limits_that_are_stated_twice_are_the_same():
+    assert RULES["table3-rnn"].margin == pytest.approx(log(RULES["table3-rnn"].limits["share"]))
     assert RULES["ff-recovered"].limits["mse"] == RULES["low-loss-rule"].limits["mse"]
 
 

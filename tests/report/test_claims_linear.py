@@ -54,7 +54,7 @@ USES = {
     "filter-control": ["2 original mixed", "2 original helped"],
     "rnn-better": ["2 original rnn", "2 original transformer"],
     "neither": ["2 original rnn", "2 causal/signed mixed", "2 causal/signed rnn", "2 roll rnn", "2 roll transformer"],
-    "table3-rnn": ["3 original rnn", "3 original transformer"],
+    "table3-rnn": ["3 original rnn"],
     "table3-transformer": ["3 original transformer", "3 exchange transformer"],
 }
 RUNS, FLOORS = "linear_table/linear.csv", "linear_table/floors.csv"
@@ -170,12 +170,7 @@ LEARNED = {"2 causal/signed mixed": 1e-2, "2 causal/signed helped": 1e-3}  # bet
         ("neither", {"2 roll rnn": 2e-5}, NOT),
         ("neither", {"2 causal/signed rnn": 1e-3}, NOT),
         ("neither", {"2 original rnn": 1e-3}, NOT),
-        ("table3-rnn", {"3 original rnn": 1e-3}, NOT),  # as good as the Transformer
-        (
-            "table3-rnn",
-            {"3 original rnn": 1e-3, "3 original transformer": 1e-5},
-            REPRODUCED,
-        ),  # 100 times as large, however small
+        ("table3-rnn", {"3 original rnn": 1e-3}, PARTLY),  # the floor stays
         ("table3-transformer", {"3 original transformer": 2.0, "3 exchange transformer": 2.0}, NOT),
         ("table3-transformer", {"3 exchange transformer": 5e-3}, NOT),
     ],
@@ -195,7 +190,6 @@ def test_the_verdict_follows_the_errors(name, change, expected, tmp_path):
         ("learned-filter", "over unmixed", "2 causal/signed helped", "2 original mixed"),
         ("filter-control", "", "2 original helped", "2 original mixed"),
         ("rnn-better", "", "2 original transformer", "2 original rnn"),
-        ("table3-rnn", "", "3 original rnn", "3 original transformer"),
         ("neither", "roll", "2 roll rnn", "2 roll transformer"),
         ("table3-transformer", "permuted over original", "3 exchange transformer", "3 original transformer"),
     ],
@@ -207,11 +201,12 @@ def test_a_part_turns_at_its_margin(name, part, key, unit, tmp_path):
     assert found == [FAILS, HOLDS] if above else [HOLDS, FAILS]
 
 
-def test_a_kernel_is_learned_below_a_share_of_the_variance(tmp_path):
-    name = "table3-transformer"
-    cells, edge = USES[name], RULES[name].limits["share"] * VARIANCE["3"]
-    found = [outcomes(judged(name, tmp_path, dict.fromkeys(cells, edge * f)))["original, learned"] for f in (1 / 5, 5)]
-    assert found == [HOLDS, FAILS]
+@pytest.mark.parametrize("name", ["table3-rnn", "table3-transformer"])
+def test_a_kernel_is_learned_below_a_share_of_the_variance(name, tmp_path):
+    (key, *more), edge = USES[name], RULES[name].limits["share"] * VARIANCE["3"]
+    part = "in training" if name == "table3-rnn" else "original, learned"
+    found = [outcomes(judged(name, tmp_path, dict.fromkeys([key, *more], edge * f)))[part] for f in (1 / 5, 5)]
+    assert found == ([FAILS, HOLDS] if name == "table3-rnn" else [HOLDS, FAILS])
 
 
 @pytest.mark.parametrize("name", ["mixing-rnn", "mixing-transformer", "mixing-either", "learned-filter", "neither"])
@@ -344,6 +339,7 @@ LOW = [at("exp", a, floor_free=0.005) for a in ("exchange", "roll")]
 POSITIONS, OUTSIDE = of_case("positions/roll", deviation=1e-3), of_case("outside/exchange", deviation=1e-3)
 EXCEEDED = {"e^-s": {"literal": SAME, "corrected": SAME | {"exceeds": True}}}
 BEYOND = {"e^-s": {"literal": SAME, "corrected": SAME | {"exceeds": True, "in_space": False}}}
+NO_FLOOR = at("uniform", "original", floor_free=0.0)
 SLOW, ROUGH = {"e^-s": {"memory": 1.5, "hankel": 0.1}}, {"16": 0.9, "256": 3.5}
 
 
@@ -377,7 +373,8 @@ SLOW, ROUGH = {"e^-s": {"memory": 1.5, "hankel": 0.1}}, {"16": 0.9, "256": 3.5}
         ("ordering-rnn", LOW[1], NOT),
         ("table2-floor", HIGH[0], PARTLY),
         ("table2-floor", both(*HIGH), NOT),
-        ("table3-rnn", at("uniform", "original", floor_free=0.0), REPRODUCED),  # what is hard is training
+        ("table3-rnn", NO_FLOOR, PARTLY),  # training fails all the same
+        ("table3-rnn", both(NO_FLOOR, columns(RUNS, mse=lambda t: t.mse.mask(t.table == "3", 1e-3))), NOT),
     ],
 )
 def test_what_is_exact_follows_its_numbers(name, change, expected, tmp_path):
