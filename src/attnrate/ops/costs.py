@@ -115,7 +115,7 @@ def estimate_paper(runs: dict[str, dict]) -> tuple[str, dict]:
     text = [
         f"One {estimate.DEVICE}. **Counted** on the true models: operations (a training step as three forward passes; "
         f"sentences of {estimate.SENTENCE} tokens a side), kernels, weights; memory as what autograd keeps of a batch "
-        "in bfloat16 and 16 bytes for each parameter. **Measured** on the machine above: singular values, and the "
+        "in bfloat16 and 16 bytes for each parameter. **Measured** on the machines above: singular values, and the "
         f"seconds that small models start from. **Assumed**: {estimate.VIT:.0%} of {estimate.PEAK / 1e12:.0f} TFLOP/s "
         f"for ViTs and {estimate.SEQ2SEQ:.0%} for translation, after [public measurements of PyTorch's layers]"
         "(https://github.com/mli/transformers-benchmarks) on an A100, forward and backward: BERT's 44 %, T5's encoder "

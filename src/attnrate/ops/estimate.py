@@ -161,7 +161,7 @@ def on_gpu(paper: Params) -> Iterator[Row]:
     each = {mh: p.model.depth * spectrum_seconds(tokens, p.model.heads, mh) for mh in set(sizes)}
     cpu = 2 * images * sum(each[mh] for mh in sizes) / 3600  # as it is and centred
     gpu = main.hours(2 * len(sizes) * images, 64) / 3
-    what = f"{len(sizes)} models, {images:,} images; of it {cpu:.0f} h singular values on {paper.threads} CPU cores"
+    what = f"{len(sizes)} models, {images:,} images; of it {cpu:.1f} h singular values on {paper.threads} CPU cores"
     yield Row("vit_spectra", what, {"": gpu + cpu}, main.gigabytes(0))
     t, variants = paper.translation.train, paper.translation.tune.variants
     pair, step = translation_cost(paper.translation), t.batch_tokens / SENTENCE  # pairs of sentences

@@ -144,6 +144,7 @@ def lead(row: dict) -> str:
 def results(columns: list[Column]) -> str:
     """A row for each table and figure of the paper: our numbers beside the paper's, then the verdicts by profile."""
     by_id, rows = {c["id"]: c for c in published.headline(columns)}, []
+    trained = [c["converged"] for c in by_id.values() if c["converged"] is not None and c["verdict"] != UNDECIDED]
     for row in ROWS:
         leads, all_ = {what: by_id[i] for what, i in row.leads.items()}, (*row.leads.values(), *row.others)
         ours = "<br>".join(f"{what}: {lead(c)}" for what, c in leads.items() if c["measured"])
@@ -151,7 +152,12 @@ def results(columns: list[Column]) -> str:
         rows.append([row.name, ours, row.paper, *counted, f"`dvc repro {row.stage}`"])
     head = ("of the paper", "here", "in the paper", *(c.profile for c in columns), "command")
     origins = "; ".join(f"{c.profile}: {origin(c)}" for c in columns)
-    about = f"A claim's verdict is that of the largest profile that decides it. {origins[0].upper()}{origins[1:]}."
+    about = (
+        "A claim's verdict is that of the largest profile that decides it. "
+        f"Of {len(trained)} that are decided on trained models {trained.count(True)} are the same at half the steps; for "
+        "the others that was not run. "
+        f"{origins[0].upper()}{origins[1:]}."
+    )
     return f"{header(columns)} {about}\n\n{table(head, rows)}"
 
 
