@@ -154,8 +154,8 @@ def results(columns: list[Column]) -> str:
     origins = "; ".join(f"{c.profile}: {origin(c)}" for c in columns)
     about = (
         "A claim's verdict is that of the largest profile that decides it. "
-        f"Of {len(trained)} that are decided on trained models {trained.count(True)} are the same at half the steps; for "
-        "the others that was not run. "
+        f"Of {len(trained)} that are decided on trained models {trained.count(True)} are the same at half the steps; "
+        "for the others that was not run. "
         f"{origins[0].upper()}{origins[1:]}."
     )
     return f"{header(columns)} {about}\n\n{table(head, rows)}"
