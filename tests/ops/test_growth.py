@@ -33,15 +33,19 @@ def test_hours_grow_with_the_work_of_a_stage_and_with_no_other():
 
 
 def test_stages_that_a_laptop_has_no_item_of():
-    """The pretrained ViT goes by its operations; a second corpus takes what the first one does."""
+    """ViTs go by their operations; a second corpus takes what the first one does."""
 
-    def hours(parts, corpora):
+    def hours(parts, corpora, halved=()):
         other = json.loads(json.dumps(LAPTOP))
         other["vit"]["tuned"]["parts"], other["translation"]["beside"]["corpora"] = parts, corpora
+        other["vit"]["gate"]["items"] = list(halved)
         seconds = SECONDS | {"translation_main@all": 1800.0, "translation_bleu": 360.0}
         return growth.hours(*(check(Params, p, "made up") for p in (LAPTOP, other)), seconds)
 
-    assert not {"vit_tuned", "translation_beside"} & set(hours([], []))
+    assert not {"vit_gate", "vit_tuned", "translation_beside"} & set(hours([], []))
+    own, main = hours([], [], ["permuted", "qk-1"])["vit_gate"], LAPTOP.vit.main.epochs / LAPTOP.vit.tune.epochs
+    assert own == pytest.approx(sum(hours([], [], [item])["vit_gate"] for item in ("permuted", "qk-1")))
+    assert 1 / main < hours([], [], ["permuted"])["vit_gate"] < 1.3 / main  # two runs at half the steps; the tests stay
     one, two = (hours([f"seed{i}" for i in range(n)], ["help", "toy"][:n]) for n in (1, 2))
     assert one["translation_beside"] == pytest.approx(0.6) and two["translation_beside"] == pytest.approx(1.2)
     assert two["vit_tuned"] == pytest.approx(2 * one["vit_tuned"]) and one["vit_tuned"] > 1

@@ -291,6 +291,51 @@ def test_accuracies_are_named_by_their_order(tmp_path):
     assert judged("vit-permuted", both(), tmp_path)["measured"] == "accuracy 0.600 in order, 0.589 permuted"
 
 
+def halved(permuted=0.58, fall=0.2):
+    """Results with what half the steps give: accuracies in both orders, errors at the ends of the sweep."""
+    rows = [
+        ("qk", 32, seed, v, 1.0, a + 0.001 * seed)
+        for seed in SEEDS
+        for v, a in (("continued", 0.59), ("permuted", permuted))
+    ]
+    ends = [
+        (r, mh, s, "original", 1.5 + (fall + 0.01 * s) * (mh == 1), 0.5)
+        for r in READINGS
+        for mh in (1, 32)
+        for s in SEEDS
+    ]
+    half = pd.DataFrame(rows + ends, columns=["reading", "mh", "seed", "variant", "train_loss", "test_acc"])
+    cells = {"permuted": half.variant != "original"}
+    cells |= {
+        f"{r}-{mh}": (half.variant == "original") & (half.reading == r) & (half.mh == mh)
+        for r, mh in (("qk", 1), ("qk", 32), ("width", 1))
+    }
+    return lambda world: world | {f"vit_gate/{name}/scores.csv": half[own] for name, own in cells.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "half", "verdict", "converged"),
+    [
+        ("vit-permuted", halved(), REPRODUCED, True),
+        ("vit-permuted", halved(permuted=0.5), UNDECIDED, False),  # it falls at half the steps
+        ("vit-permuted", both(), REPRODUCED, "not run"),
+        ("vit-width", halved(), REPRODUCED, True),  # the largest model of both readings is qk-32
+        ("vit-width", halved(fall=0.0), UNDECIDED, False),
+        (
+            "vit-width",
+            both(halved(), lambda w: {k: v for k, v in w.items() if "width-1" not in k}),
+            REPRODUCED,
+            "not run",
+        ),
+        ("vit-error-falls", halved(), REPRODUCED, "not run"),  # of the recipe beside it
+        ("vit-error-falls", halved(fall=0.0), UNDECIDED, False),
+    ],
+)
+def test_half_the_steps_must_say_the_same(name, half, verdict, converged, tmp_path):
+    found = judged(name, half, tmp_path)
+    assert (found["verdict"], found["converged"]) == (verdict, converged)
+
+
 def test_seeds_of_the_tuned_model_are_joined(tmp_path):
     def apart(world):
         return world | {f"vit_tuned/seed{seed}/scores.csv": world[TUNED].query("seed == @seed") for seed in SEEDS}

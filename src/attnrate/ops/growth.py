@@ -38,6 +38,19 @@ def work(p: Params) -> dict[str, float]:
     }
 
 
+def gate(p: Params) -> float:
+    """Operations of vit_gate: half the steps of Table 1's pair, and of models of the sweep."""
+    v, found = p.vit, 0.0
+    seen = (v.images.measure + v.images.test) / 3  # as above
+    for item in v.gate.items:
+        reading, mh, epochs, times = "qk", v.main.mh, v.tune.epochs, 2 * len(v.main.seeds)
+        if item != "permuted":
+            (reading, size), epochs, times = item.split("-"), v.train.epochs, len(v.sweep.seeds)
+            mh = int(size)
+        found += times * estimate.vit_cost(v.model, reading, mh).flops * (v.images.train * epochs / 2 + seen)
+    return found
+
+
 def tuned(p: Params) -> float:
     """Operations of vit_tuned: a model learns, and goes on twice; four are tested."""
     own, sizes = p.vit.tuned, dinov2.SIZES[p.vit.pretrained.name]
@@ -56,8 +69,9 @@ def hours(laptop: Params, other: Params, seconds: dict[str, float]) -> dict[str,
     large, before = work(other), work(laptop)
     grown = {stage: found[stage] * large[stage] / before[stage] for stage in large if stage in found}
     # Stages that a laptop has no item of: as long as others for the same work.
-    if other.vit.tuned.parts and "vit_main" in found:
-        grown["vit_tuned"] = found["vit_main"] * tuned(other) / before["vit_main"]
+    for stage, more in (("vit_gate", gate(other)), ("vit_tuned", tuned(other))):
+        if more and "vit_main" in found:
+            grown[stage] = found["vit_main"] * more / before["vit_main"]
     if other.translation.beside.corpora:
         again = sum(h for stage, h in grown.items() if stage.startswith("translation_"))
         grown["translation_beside"] = len(other.translation.beside.corpora) * again

@@ -105,6 +105,16 @@ class Permuted(Section):
     permutation_seed: Seed = Field(description="seed of the random permutation of patches")
 
 
+def _halved(value: str) -> str:
+    return value if value == "permuted" else _model(value)
+
+
+class Gate(Section):
+    items: Annotated[list[Annotated[str, AfterValidator(_halved)]], AfterValidator(unique)] = Field(
+        description="tried at half the steps: permuted, Table 1's pair, and models of vit.grid; on a laptop none"
+    )
+
+
 class Model(Section):
     image_size: Annotated[Count, Field(ge=8, le=1024)] = Field(description="side of an image as the model sees it")
     patch: Annotated[Count, Field(le=256)] = Field(description="side of a patch")
@@ -228,6 +238,7 @@ class Vit(Section):
     beside: Beside
     main: Main
     permuted: Permuted
+    gate: Gate
     model: Model
     images: Images
     train: Train
@@ -254,6 +265,8 @@ class Vit(Section):
                 "the sizes in vit.grid.models, vit.beside.mh and vit.main.mh should be at most "
                 f"vit.model.width / heads = {full}"
             )
+        if other := set(self.gate.items) - {"permuted", *grid.models}:
+            raise ValueError(f"vit.gate.items has {sorted(other)[0]}, which is not in vit.grid.models")
         if "qk" not in sizes:
             raise ValueError("vit.grid.models should name qk, the reading of m_h that the theory has")
         narrowest = m.heads * min(sizes["width"]) if "width" in sizes else m.width

@@ -116,16 +116,36 @@ def at(losses: pd.Series) -> str:
     return ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in losses.items())
 
 
-def fall(vit: pd.DataFrame, rule: Criterion, reading: str, why: str, name: str = "", variant: str = SWEEP) -> Finding:
+def halved(results: Path, vit: pd.DataFrame, reading: str, mh: int) -> pd.DataFrame | None:
+    """The runs of a model of the sweep at half the steps, if there are any; at the full size every reading is qk."""
+    rows = vit[(vit.variant == SWEEP) & (vit.mh == mh)].set_index("seed")
+    if rows[rows.reading == reading].error.equals(rows[rows.reading == "qk"].error):
+        reading = "qk"
+    path = results / f"vit_gate/{reading}-{mh}/scores.csv"
+    return pd.read_csv(path) if path.exists() else None
+
+
+def ends(small: pd.DataFrame, large: pd.DataFrame, error: str, seeds: pd.Index, rule: Criterion) -> tuple[float, ...]:
+    """Log ratios of the errors of two models, seed by seed; a run that is stuck is an infinite error."""
+    a, b = (t.set_index("seed")[error].reindex(seeds) for t in (small, large))
+    stuck = rule.limits["stuck"] * np.log(CLASSES)
+    return ratios(a, b, a > stuck, b > stuck)
+
+
+def fall(results: Path, rule: Criterion, reading: str, why: str, name: str = "", variant: str = SWEEP) -> Finding:
     """From the smallest to the largest m_h, of the seeds that have every m_h."""
+    vit = pd.read_csv(results / "vit_table/vit.csv")
     runs = vit[(vit.reading == reading) & (vit.variant == variant)]
     wide = runs.pivot_table(index="seed", columns="mh", values="error").dropna()
     if wide.shape[1] < 2:
         raise Undecided(f"two head sizes in the {reading} reading{f' by the {name}' if name else ''}")
-    small, large = wide.columns[0], wide.columns[-1]
-    dead = wide > rule.limits["stuck"] * np.log(CLASSES)
-    values = ratios(wide[small], wide[large], dead[small], dead[large])
-    return Finding(at(wide.mean()), [rule.part(name, values)], why, wide.size)
+    sizes = wide.columns[[0, -1]]
+    values, half = ends(*(runs[runs.mh == mh] for mh in sizes), "error", wide.index, rule), None
+    before = [halved(results, vit, reading, mh) for mh in sizes if variant == SWEEP]
+    if before and all(t is not None for t in before):
+        error = "train_loss" if runs.error.equals(runs.train_loss) else "running_loss"
+        half = ends(*before, error, wide.index, rule)
+    return Finding(at(wide.mean()), [rule.part(name, values, half)], why, wide.size)
 
 
 def falls(results: Path, rule: Criterion) -> Finding:
@@ -134,9 +154,9 @@ def falls(results: Path, rule: Criterion) -> Finding:
     cropped = "of the last steps, on cropped images; by the recipe beside it "
     what = "" if sweep.error.equals(sweep.train_loss) else cropped
     why = f"Training error {what}on images as they are. Another budget, another fall."
-    own = fall(vit, rule, "qk", why, "recipe of the sweep")
+    own = fall(results, rule, "qk", why, "recipe of the sweep")
     try:
-        other = fall(vit, rule, "qk", why, "recipe beside it", BESIDE)
+        other = fall(results, rule, "qk", why, "recipe beside it", BESIDE)
     except Undecided as e:
         raise Undecided(str(e), own.measured, own.n) from None
     return replace(
@@ -163,7 +183,7 @@ def falls_with_width(results: Path, rule: Criterion) -> Finding:
         why += (
             f" The narrowest models have learned next to nothing, accuracy {learned:.2f}, which makes the fall large."
         )
-    return fall(vit, rule, "width", why)
+    return fall(results, rule, "width", why)
 
 
 def exponent(results: Path, rule: Criterion) -> Finding:
@@ -194,7 +214,9 @@ def _number(value: float | None) -> str:
 
 
 def permuted_patches(results: Path, rule: Criterion) -> Finding:
-    return in_both_orders(pd.read_csv(results / "vit_table/vit.csv"), rule)
+    path = results / "vit_gate/permuted/scores.csv"
+    before = pd.read_csv(path) if path.exists() else None
+    return in_both_orders(pd.read_csv(results / "vit_table/vit.csv"), rule, before)
 
 
 def permuted_tuned(results: Path, rule: Criterion) -> Finding:
@@ -204,8 +226,17 @@ def permuted_tuned(results: Path, rule: Criterion) -> Finding:
     return in_both_orders(pd.concat(found), rule)
 
 
-def in_both_orders(runs: pd.DataFrame, rule: Criterion) -> Finding:
-    acc = runs.pivot_table(index="seed", columns="variant", values="test_acc", aggfunc="last")
+def accuracies(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs.pivot_table(index="seed", columns="variant", values="test_acc", aggfunc="last")
+
+
+def drop(acc: pd.DataFrame) -> list[float]:
+    return (acc.continued - acc.permuted).tolist()
+
+
+def in_both_orders(runs: pd.DataFrame, rule: Criterion, half: pd.DataFrame | None = None) -> Finding:
+    """Of the runs, and of those that went on for half as long, if there are any."""
+    acc = accuracies(runs)
     if not {"continued", "permuted"} <= set(acc.columns):
         raise Undecided("a permuted run and its control")
     pair = acc[["continued", "permuted"]].dropna()
@@ -221,7 +252,7 @@ def in_both_orders(runs: pd.DataFrame, rule: Criterion) -> Finding:
         )
     return Finding(
         f"accuracy {pair.continued.mean():.3f} in order, {pair.permuted.mean():.3f} permuted",
-        [rule.part("", pair.continued - pair.permuted)],
+        [rule.part("", drop(pair), None if half is None else drop(accuracies(half).reindex(pair.index)))],
         why,
         len(pair),
     )
