@@ -45,7 +45,7 @@ def test_stages_that_a_laptop_has_no_item_of():
     assert not {"vit_gate", "vit_tuned", "translation_beside"} & set(hours([], []))
     own, main = hours([], [], ["permuted", "qk-1"])["vit_gate"], LAPTOP.vit.main.epochs / LAPTOP.vit.tune.epochs
     assert own == pytest.approx(sum(hours([], [], [item])["vit_gate"] for item in ("permuted", "qk-1")))
-    assert 1 / main < hours([], [], ["permuted"])["vit_gate"] < 1.3 / main  # two runs at half the steps; the tests stay
+    assert 1 / main < hours([], [], ["permuted"])["vit_gate"] < 1.5 / main  # two runs at half the steps; the tests stay
     one, two = (hours([f"seed{i}" for i in range(n)], ["help", "toy"][:n]) for n in (1, 2))
     assert one["translation_beside"] == pytest.approx(0.6) and two["translation_beside"] == pytest.approx(1.2)
     assert two["vit_tuned"] == pytest.approx(2 * one["vit_tuned"]) and one["vit_tuned"] > 1
@@ -59,7 +59,7 @@ def test_the_night_is_a_night(capsys):
     growth.main(["desk"])
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     hours = {name: float(rest.split()[0]) for name, rest in (line.split(": ") for line in lines)}
-    assert 2 < hours.pop("all") <= 8 and max(hours.values()) <= 2.5 and len(hours) == 8
+    assert 2 < hours.pop("all") <= 8 and max(hours.values()) <= 2.5 and len(hours) == 9
 
 
 @pytest.mark.parametrize(("args", "words"), [([], "usage"), (["nope"], "no such profile")])

@@ -323,7 +323,7 @@ def halved(permuted=0.58, fall=0.2):
         ("vit-width", halved(fall=0.0), UNDECIDED, False),
         (
             "vit-width",
-            both(halved(), lambda w: {k: v for k, v in w.items() if "width-1" not in k}),
+            both(halved(), lambda w: {k: v for k, v in w.items() if "qk-32" not in k}),
             REPRODUCED,
             "not run",
         ),
