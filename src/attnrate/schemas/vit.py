@@ -105,12 +105,8 @@ class Permuted(Section):
     permutation_seed: Seed = Field(description="seed of the random permutation of patches")
 
 
-def _halved(value: str) -> str:
-    return value if value == "permuted" else _model(value)
-
-
 class Gate(Section):
-    items: Annotated[list[Annotated[str, AfterValidator(_halved)]], AfterValidator(unique)] = Field(
+    items: Annotated[list[str], AfterValidator(unique)] = Field(
         description="tried at half the steps: permuted, Table 1's pair, and models of vit.grid; on a laptop none"
     )
 
