@@ -42,12 +42,19 @@ def gate(p: Params) -> float:
     """Operations of vit_gate: half the steps of Table 1's pair, and of models of the sweep."""
     v, found = p.vit, 0.0
     seen = (v.images.measure + v.images.test) / 3  # as above
+    ends = [("qk", min(v.beside.mh)), ("qk", max(*v.beside.mh, v.main.mh))]
     for item in v.gate.items:
-        reading, mh, epochs, times = "qk", v.main.mh, v.tune.epochs, 2 * len(v.main.seeds)
-        if item != "permuted":
-            (reading, size), epochs, times = item.split("-"), v.train.epochs, len(v.sweep.seeds)
-            mh = int(size)
-        found += times * estimate.vit_cost(v.model, reading, mh).flops * (v.images.train * epochs / 2 + seen)
+        models, epochs, times = ends, v.beside.epochs, len(v.beside.seeds)
+        if item == "permuted":
+            models, epochs, times = [("qk", v.main.mh)] * 2, v.tune.epochs, len(v.main.seeds)
+        elif item != "beside":
+            models, epochs, times = (
+                [pair for pair in v.grid.split() if "-".join(map(str, pair)) == item],
+                v.train.epochs,
+                len(v.sweep.seeds),
+            )
+        flops = sum(estimate.vit_cost(v.model, reading, mh).flops for reading, mh in models)
+        found += times * flops * (v.images.train * epochs / 2 + seen)
     return found
 
 

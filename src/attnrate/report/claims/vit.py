@@ -116,13 +116,13 @@ def at(losses: pd.Series) -> str:
     return ", ".join(f"{loss:.3f} at m_h = {mh}" for mh, loss in losses.items())
 
 
-def halved(results: Path, vit: pd.DataFrame, reading: str, mh: int) -> pd.DataFrame | None:
-    """The runs of a model of the sweep at half the steps, if there are any; at the full size every reading is qk."""
+def halved(results: Path, vit: pd.DataFrame, reading: str, mh: int, variant: str) -> pd.DataFrame | None:
+    """A model's runs at half the steps, if there are any; at the full size every reading is qk."""
     rows = vit[(vit.variant == SWEEP) & (vit.mh == mh)].set_index("seed")
     if rows[rows.reading == reading].error.equals(rows[rows.reading == "qk"].error):
         reading = "qk"
-    path = results / f"vit_gate/{reading}-{mh}/scores.csv"
-    return pd.read_csv(path) if path.exists() else None
+    path = results / f"vit_gate/{BESIDE if variant == BESIDE else f'{reading}-{mh}'}/scores.csv"
+    return pd.read_csv(path).query("mh == @mh") if path.exists() else None
 
 
 def ends(small: pd.DataFrame, large: pd.DataFrame, error: str, seeds: pd.Index, rule: Criterion) -> tuple[float, ...]:
@@ -141,8 +141,8 @@ def fall(results: Path, rule: Criterion, reading: str, why: str, name: str = "",
         raise Undecided(f"two head sizes in the {reading} reading{f' by the {name}' if name else ''}")
     sizes = wide.columns[[0, -1]]
     values, half = ends(*(runs[runs.mh == mh] for mh in sizes), "error", wide.index, rule), None
-    before = [halved(results, vit, reading, mh) for mh in sizes if variant == SWEEP]
-    if before and all(t is not None for t in before):
+    before = [halved(results, vit, reading, mh, variant) for mh in sizes]
+    if all(t is not None for t in before):
         error = "train_loss" if runs.error.equals(runs.train_loss) else "running_loss"
         half = ends(*before, error, wide.index, rule)
     return Finding(at(wide.mean()), [rule.part(name, values, half)], why, wide.size)
