@@ -262,7 +262,9 @@ class Vit(Section):
                 f"vit.model.width / heads = {full}"
             )
         if other := set(self.gate.items) - {"permuted", "beside", *grid.models}:
-            raise ValueError(f"vit.gate.items has {sorted(other)[0]}, which is not in vit.grid.models")
+            raise ValueError(
+                f"vit.gate.items has {sorted(other)[0]}, which is neither permuted nor beside nor in vit.grid.models"
+            )
         if "qk" not in sizes:
             raise ValueError("vit.grid.models should name qk, the reading of m_h that the theory has")
         narrowest = m.heads * min(sizes["width"]) if "width" in sizes else m.width
