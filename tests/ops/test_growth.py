@@ -38,7 +38,7 @@ def test_stages_that_a_laptop_has_no_item_of():
     def hours(parts, corpora, halved=()):
         other = json.loads(json.dumps(LAPTOP))
         other["vit"]["tuned"]["parts"], other["translation"]["beside"]["corpora"] = parts, corpora
-        other["vit"]["gate"]["items"] = list(halved)
+        other["vit"]["gate"]["parts"] = list(halved)
         seconds = SECONDS | {"translation_main@all": 1800.0, "translation_bleu": 360.0}
         return growth.hours(*(check(Params, p, "made up") for p in (LAPTOP, other)), seconds)
 

@@ -132,7 +132,7 @@ def test_numbers_are_as_short_as_their_digits_allow():
 def test_runs_that_died_are_told_once():
     row = {"id": "a", "measured": "", "paper": "", "needs": "", "parts": [part(dead=1), part(name="roll", dead=2)]}
     assert fig_ledger.columns(row)["below"] == ["1 of 5 stuck; roll: 2 of 5 stuck"]
-    needs = "about 12 replicates, if as many get stuck as of these 5 (1)"
+    needs = "about 12 replicates, if as many get stuck (1 of 5 did)"
     assert fig_ledger.columns(row | {"needs": needs})["below"] == ["roll: 2 of 5 stuck", f"needs {needs}"]
 
 

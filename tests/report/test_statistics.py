@@ -331,8 +331,8 @@ def test_what_else_would_decide():
     assert needed([], "equal", 1.0) == "3 replicates or more; it has 0"
     assert needed([0.0, INF], "equal", 1.0) == "3 replicates or more; it has 2"
     assert needed([0, 1, INF, -INF, NAN], "above", 1.0).startswith("runs that do not get stuck (3 of 5 did)")
-    assert needed([INF] * 4, "above", 1.0) == "about 5 replicates, if as many get stuck as of these 4 (4)"
-    assert needed([0.0, 0.1, 0.2, INF], "below", 1.0) == "about 17 replicates, if as many get stuck as of these 4 (1)"
+    assert needed([INF] * 4, "above", 1.0) == "about 5 replicates, if as many get stuck (4 of 4 did)"
+    assert needed([0.0, 0.1, 0.2, INF], "below", 1.0) == "about 17 replicates, if as many get stuck (1 of 4 did)"
     assert outcome([0.0] * 13 + [INF] * 4, "below", 1.0)[0] == HOLDS  # as many of 17
     assert needed([0.0, 0.1, INF, INF], "below", 1.0) == "runs that do not get stuck (2 of 4 did)"
     at_margin = "the effect is at its margin: more than 1000 replicates, by the spread of these "

@@ -375,7 +375,7 @@ TOGETHER = [
     ({"vit.model.mlp_ratio": 0.4}, "vit.model.mlp_ratio"),
     ({"vit.permuted.seeds": [9]}, "vit.permuted.seeds"),
     ({"vit.permuted.parts": ["seed0"]}, "vit.permuted.parts"),
-    ({"vit.gate.items": ["permuted", "qk-3"]}, "vit.gate.items"),
+    ({"vit.gate.parts": ["permuted", "qk-3"]}, "vit.gate.parts"),
     ({"vit.sweep.start": "vit_tiny", "vit.grid.models": ["qk-1", "head-1"]}, "vit.sweep.start"),
     ({"vit.main.start": "vit_tiny"}, "vit.model.pool"),
     ({"vit.main.start": "dinov2-saliency"}, "vit.model.pool"),

@@ -43,7 +43,7 @@ def gate(p: Params) -> float:
     v, found = p.vit, 0.0
     seen = (v.images.measure + v.images.test) / 3  # as above
     ends = [("qk", min(v.beside.mh)), ("qk", max(*v.beside.mh, v.main.mh))]
-    for item in v.gate.items:
+    for item in v.gate.parts:
         models, epochs, times = ends, v.beside.epochs, len(v.beside.seeds)
         if item == "permuted":
             models, epochs, times = [("qk", v.main.mh)] * 2, v.tune.epochs, len(v.main.seeds)

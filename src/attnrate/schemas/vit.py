@@ -106,7 +106,7 @@ class Permuted(Section):
 
 
 class Gate(Section):
-    items: Annotated[list[str], AfterValidator(unique)] = Field(
+    parts: Annotated[list[str], AfterValidator(unique)] = Field(
         description="tried at half the steps: permuted (Table 1's pair), beside, models of vit.grid; on a laptop none"
     )
 
@@ -261,9 +261,9 @@ class Vit(Section):
                 "the sizes in vit.grid.models, vit.beside.mh and vit.main.mh should be at most "
                 f"vit.model.width / heads = {full}"
             )
-        if other := set(self.gate.items) - {"permuted", "beside", *grid.models}:
+        if other := set(self.gate.parts) - {"permuted", "beside", *grid.models}:
             raise ValueError(
-                f"vit.gate.items has {sorted(other)[0]}, which is neither permuted nor beside nor in vit.grid.models"
+                f"vit.gate.parts has {sorted(other)[0]}, which is neither permuted nor beside nor in vit.grid.models"
             )
         if "qk" not in sizes:
             raise ValueError("vit.grid.models should name qk, the reading of m_h that the theory has")

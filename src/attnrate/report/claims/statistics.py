@@ -123,7 +123,7 @@ def needed(values: Sequence[float], test: str, margin: float, k: int = 1) -> str
         dead, x = int((~np.isfinite(x)).sum()), np.sort(x)
         for m in range(n + 1, MOST + 1):  # as they lie here: each of these stands for m / n
             if outcome(x[((np.arange(m) + 0.5) * n / m).astype(int)], test, margin, k)[0] != OPEN:
-                return f"about {m} replicates, if as many get stuck as of these {n} ({dead})"
+                return f"about {m} replicates, if as many get stuck ({dead} of {n} did)"
         return f"runs that do not get stuck ({dead} of {n} did)"
     centre, sd = x.mean(), x.std(ddof=1)
     distance = abs(abs(centre) - margin) if test == "equal" else abs(centre - margin)
