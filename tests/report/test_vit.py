@@ -270,7 +270,7 @@ def test_errors_are_shown_where_too_few_of_them_decide(tmp_path):
     found = judged("vit-exponent", lambda w: w | {FITS: fits(runs().query("mh < 8"), spectra())}, tmp_path)
     assert found["measured"].startswith(sweep) and found["n"] == 3
     found = judged("vit-exponent", fitted(lambda m: 1.4 - 0.02 * np.log(m)), tmp_path)
-    assert " m_h^-" in found["measured"] and found["verdict"] == UNDECIDED
+    assert found["measured"].startswith(sweep) and found["verdict"] == UNDECIDED  # no numbers of a fit that is open
 
 
 @pytest.mark.parametrize("name", ["vit-low-rank", "pretrained-rank"])

@@ -188,20 +188,19 @@ def falls_with_width(results: Path, rule: Criterion) -> Finding:
 
 def exponent(results: Path, rule: Criterion) -> Finding:
     limits, found = rule.limits, read_json(results / "vit_table/fits.json")["error"].get("qk", {"n": 0, "laws": {}})
+    losses = at(errors(pd.read_csv(results / "vit_table/vit.csv"), "qk"))
     if not found["laws"]:
-        losses = at(errors(pd.read_csv(results / "vit_table/vit.csv"), "qk"))
         needs = f"five head sizes or more to fit three parameters; it has {found['n']}, and GPUs for more"
         raise Undecided(needs, losses, found["n"])
     power, flat, other = (found["laws"][law] for law in ("power", "power b=0", "exponential"))
     low, high = power["low"]["a"], power["high"]["a"]
-    measured = f"{power['c']:.2f} m_h^-{power['a']:.2f} + {power['b']:.2f}"
     if low is None or high is None or high - low > limits["width"]:
         shown = f"[{'0' if low is None else f'{low:.2f}'}, {'∞' if high is None else f'{high:.2f}'}]"
-        needs = f"more head sizes and seeds: {found['n']} leave the exponent open, 95 % interval {shown}"
-        raise Undecided(needs, measured, found["n"])
+        needs = f"errors that fall, or more head sizes and seeds: {found['n']} leave the exponent open, 95 % interval "
+        raise Undecided(needs + shown, losses, found["n"])
     best = other["aicc"] is None or power["aicc"] <= other["aicc"] + limits["aicc"]
     return Finding(
-        measured,
+        f"{power['c']:.2f} m_h^-{power['a']:.2f} + {power['b']:.2f}",
         [Exact("", low <= limits["paper"] <= high and best)],
         f"AICc {_number(power['aicc'])}, with b = 0 {_number(flat['aicc'])}, exponential {_number(other['aicc'])}.",
         found["n"],
