@@ -85,6 +85,10 @@ def busy(name):
     return get_worker().name
 
 
+def sent(dask_scheduler):
+    return sum(len(worker.processing) for worker in dask_scheduler.workers.values())
+
+
 @pytest.mark.slow
 def test_a_worker_that_comes_late_gets_the_first_of_what_waits(told):
     """Behind a stage that runs, where Dask would leave it; and no worker gets two, or what it has not."""
@@ -92,6 +96,9 @@ def test_a_worker_that_comes_late_gets_the_first_of_what_waits(told):
     with LocalCluster(n_workers=1, threads_per_worker=1, resources=GPU, **options) as local, Client(local) as client:
         client.run_on_scheduler(in_order)
         stages = [client.submit(busy, n, key=f"{n}-1", resources=GPU, priority=-i) for i, n in enumerate(BEGAN)]
+        end = time.monotonic() + 20
+        while client.run_on_scheduler(sent) < len(BEGAN) and time.monotonic() < end:
+            time.sleep(0.05)  # else the last may be sent when a late worker is there, to that one
         assert BEGAN["first"].wait(10)
         local.scale(3)
         end = time.monotonic() + 20
