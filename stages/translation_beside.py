@@ -6,15 +6,16 @@ The runs of a seed are in turn, since they go on from its original; seeds are si
 import launcher  # noqa: F401
 
 import pandas as pd
-import torch
 
 from attnrate import cores
 from attnrate.core import files, stage
 from attnrate.large import checkpoint, device
 from attnrate.large.loop import make_accelerator
 from attnrate.sources import corpora, pairs
-from attnrate.translation import beam, bleu, model, tokens
+from attnrate.translation import bleu, model, tokens
 from attnrate.translation.encode import encode
+from attnrate.translation.gate import PAIR, halved
+from attnrate.translation.score import tensors, translations
 from attnrate.translation.train import fit, later, original
 
 
@@ -30,9 +31,8 @@ def main(p, to, corpus):
     source, vocabulary = sentences["test_en"], tokens.Vocabulary(to.data / "vocabulary.model")
     altered = tokens.permute(source)
 
-    def translations(weights, given):
-        trained = model.load_weights(model.build(seed=0, **sizes), weights).to(on)
-        return [vocabulary.decode(ids) for ids in beam.translate(trained, given, **own.decode)]
+    def translated(weights, given):
+        return translations(weights, given, vocabulary, sizes, own.decode, on)
 
     with checkpoint.kept(to.name, own, [to.data / "tokens.npz"]) as folder:
 
@@ -43,13 +43,15 @@ def main(p, to, corpus):
                 return model.load_weights(model.build(seed=0, **sizes), tensors(found["original"]))
 
             runs = [original(seed, sizes), *(later(v, seed, sizes, own.tune, trained) for v in own.tune.variants)]
+            if own.gate.parts:
+                runs += [halved(later(v, seed, sizes, own.tune, trained), own.train) for v in PAIR]
             rows, curves = [], []
             for run in runs:
                 row, curve, found[run.variant] = fit(run, sentences, own.train, folder, accelerator)
                 rows, curves = [*rows, row], [*curves, curve]
-                texts[run.variant] = translations(tensors(found[run.variant]), altered if run.permuted else source)
+                texts[run.variant] = translated(found[run.variant], altered if run.permuted else source)
                 if run.variant == "original":
-                    texts["unadapted"] = translations(tensors(found["original"]), altered)
+                    texts["unadapted"] = translated(found["original"], altered)
             return rows, curves, texts
 
         every = cores.for_device(on)(seed_of, own.train.seeds)
@@ -66,10 +68,6 @@ def main(p, to, corpus):
         files.write_json(to.results / "counts.json", {"corpus": corpus, **counts})
         files.write_json(to.results / "permuted.json", permuted)
         to.close()
-
-
-def tensors(weights):
-    return {name: torch.from_numpy(array) for name, array in weights.items()}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 LAUNCHER = "stages/launcher.py"  # of every stage, a dep of none: nothing in it can change a result
+NONE = {"vit_gate", "vit_tuned", "translation_gate", "translation_beside"}  # whose matrix is empty on a laptop
 
 
 @dataclass

@@ -13,10 +13,9 @@ import yaml
 
 from tests import pipeline
 from tests.conftest import ROOT
-from tests.pipeline import Stage, covers
+from tests.pipeline import NONE, Stage, covers
 
 STAGES = {s.name: s for s in pipeline.stages(ROOT)}
-NONE = {"vit_gate", "vit_tuned", "translation_beside"}  # whose matrix is empty on a laptop
 PACKAGE = sorted((ROOT / "src" / "attnrate").rglob("*.py"))
 PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
 SCALARS = {key for key, value in PARAMS.items() if not isinstance(value, dict)}

@@ -106,14 +106,21 @@ def test_every_claim_is_judged_and_says_the_profile(smoke):
 
 
 def test_another_corpus_has_the_same_trainings_and_tests(smoke):
-    """translation_beside on the corpus of the stages that it stands for."""
-    results = smoke.path / "reports" / "results"
+    """translation_beside on the corpus of the stages that it stands for, and half the steps."""
+    results, keys = smoke.path / "reports" / "results", ["variant", "seed"]
     beside = results / "translation_beside" / "toy"
-    for name in ("bleu.csv", "changed.csv"):
-        assert (beside / name).read_bytes() == (results / "translation_bleu" / name).read_bytes()
-    trained = [pd.read_csv(results / f"translation_{stage}" / "all" / "losses.csv") for stage in ("main", "permuted")]
-    keys = ["variant", "seed"]
-    assert pd.read_csv(beside / "losses.csv").set_index(keys).equals(pd.concat(trained).set_index(keys))
+    assert (beside / "changed.csv").read_bytes() == (results / "translation_bleu" / "changed.csv").read_bytes()
+    for name, folders in {
+        "bleu.csv": ("bleu", "gate/seed0"),
+        "losses.csv": ("main/all", "permuted/all", "gate/seed0"),
+    }.items():
+        parts = [pd.read_csv(results / f"translation_{folder}" / name, dtype={"seed": "Int64"}) for folder in folders]
+        found = pd.read_csv(beside / name, dtype={"seed": "Int64"})
+        pd.testing.assert_frame_equal(found.set_index(keys), pd.concat(parts).set_index(keys))
+    losses = pd.read_csv(beside / "losses.csv").set_index("variant")
+    for name in ("continued", "permuted"):
+        assert losses.steps[f"{name}-half"] == losses.steps[name] // 2
+        assert losses.dev_loss[f"{name}-half"] != losses.dev_loss[name]
 
 
 def test_the_table_of_rates_is_exactly_the_grid(smoke):

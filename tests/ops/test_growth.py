@@ -11,6 +11,7 @@ from attnrate.ops import growth
 from attnrate.schemas.all import Params
 from attnrate.schemas.check import check
 from tests.conftest import ROOT
+from tests.pipeline import NONE
 
 LAPTOP = params.read(ROOT / "params.yaml")
 SECONDS = {"vit_main@all": 3600.0, "linear_train@plain": 1800.0, "linear_train@centred": 1800.0, "fig1": 36.0}
@@ -35,14 +36,18 @@ def test_hours_grow_with_the_work_of_a_stage_and_with_no_other():
 def test_stages_that_a_laptop_has_no_item_of():
     """ViTs go by their operations; a second corpus takes what the first one does."""
 
-    def hours(parts, corpora, halved=()):
+    def hours(parts, corpora, halved=(), sentences=()):
         other = json.loads(json.dumps(LAPTOP))
         other["vit"]["tuned"]["parts"], other["translation"]["beside"]["corpora"] = parts, corpora
-        other["vit"]["gate"]["parts"] = list(halved)
+        other["vit"]["gate"]["parts"], other["translation"]["gate"]["parts"] = list(halved), list(sentences)
         seconds = SECONDS | {"translation_main@all": 1800.0, "translation_bleu": 360.0}
         return growth.hours(*(check(Params, p, "made up") for p in (LAPTOP, other)), seconds)
 
-    assert not {"vit_gate", "vit_tuned", "translation_beside"} & set(hours([], []))
+    assert not NONE & set(hours([], []))
+    again = LAPTOP.translation.tune.steps / LAPTOP.translation.train.steps
+    assert hours([], [], sentences=["all"])["translation_gate"] == pytest.approx(
+        0.5 * again
+    )  # two runs, half the steps
     own, main = hours([], [], ["permuted", "qk-1"])["vit_gate"], LAPTOP.vit.main.epochs / LAPTOP.vit.tune.epochs
     assert own == pytest.approx(sum(hours([], [], [item])["vit_gate"] for item in ("permuted", "qk-1")))
     assert 1 / main < hours([], [], ["permuted"])["vit_gate"] < 1.5 / main  # two runs at half the steps; the tests stay

@@ -91,6 +91,34 @@ def test_the_row_of_short_strings_says_that_the_corpus_decides(tmp_path):
     assert words not in on_sentences(tmp_path, 0.5)["why"]
 
 
+@pytest.mark.parametrize(
+    "half, full, verdict, converged",
+    [
+        (0.5, 0.5, REPRODUCED, True),
+        (1.0, 0.5, REPRODUCED, True),  # on its way down
+        (0.5, 1.2, UNDECIDED, False),  # the next doubling would leave the margin
+        (3.0, 0.5, UNDECIDED, False),
+        (4.0, 4.0, NOT, True),
+        (6.0, 2.5, UNDECIDED, False),
+    ],
+)
+def test_the_budget_gate_wants_the_same_verdict_at_half_the_steps(tmp_path, half, full, verdict, converged):
+    """Of strings, from a stage of its own; of sentences, in the stage of their corpus."""
+    whole, runs = table(around(26.0), around(26.0 - full), around(26.0)), []
+    for variant, bleu in (("continued", around(25.0)), ("permuted", around(25.0 - half))):
+        runs += [(f"{variant}-half", seed, b) for seed, b in enumerate(bleu)]
+    halves = pd.DataFrame(runs, columns=["variant", "seed", "bleu"]).assign(corpus="interface", chrf=50.0, pairs=560)
+    gate = {f"translation_gate/seed{seed}/bleu.csv": own for seed, own in halves.groupby("seed")}
+    strings = {BLEU: whole, CHANGED: compared(3), "translation_tokens/permuted.json": TOKENS}
+    folder = "translation_beside/help"
+    both = {f"{folder}/bleu.csv": pd.concat([whole, halves]).assign(corpus="help")}
+    sentences = both | {f"{folder}/changed.csv": compared(3), f"{folder}/permuted.json": TOKENS}
+    for claim, world in (("translation-order", strings | gate), ("translation-sentences", sentences)):
+        found = judge(claim, EVALUATORS[claim], write(tmp_path / claim, world))
+        assert (found["verdict"], found["converged"]) == (verdict, converged)
+        assert found["effect"] == pytest.approx(full)
+
+
 def test_drops_are_paired_by_seed(tmp_path):
     """What differs between seeds is gone, and what differs within them is not."""
     assert judged(tmp_path, [20.0, 25.0, 30.0], [19.9, 24.8, 29.7])["verdict"] == REPRODUCED
@@ -154,6 +182,10 @@ def test_files_are_a_prefix_or_both_sides(dev):
         ({"model__heads": 3}, r"translation\.model\.width = 128"),
         ({"train__batch_tokens": 60}, r"translation\.tokens\.max_tokens = 60"),
         ({"tune__variants": ["continued"]}, "should name permuted"),
+        (
+            {"gate__parts": ["seed7"]},
+            r"translation\.gate\.parts = \['seed7'\] should hold each of continued-half_seed0",
+        ),
         ({"data__corpus": "files", "data__train": "x"}, "needs train, dev and test"),
         ({"data__train": ["one"]}, "train"),
         ({"decode__beams": 0}, "beams"),

@@ -22,6 +22,7 @@ def work(p: Params) -> dict[str, float]:
     tuned, extra = v.images.train * v.tune.epochs + seen, len(v.permuted.seeds)
     start = v.images.train * v.main.epochs + seen if v.main.start == "scratch" else tuned
     pair, batch, seeds = estimate.translation_cost(t).flops, t.train.batch_tokens, len(t.train.seeds)
+    rounds = -(-seeds // 2)  # two train side by side, and a laptop's single seed alone
     again = sum(t.train.steps if name == "permuted-scratch" else t.tune.steps for name in t.tune.variants)
     sweep = sum(estimate.vit_cost(v.model, reading, mh).flops for reading, mh in v.grid.split())
     beside = sum(estimate.vit_cost(v.model, "qk", mh).flops for mh in v.beside.mh)
@@ -32,7 +33,7 @@ def work(p: Params) -> dict[str, float]:
         "vit_permuted": main * (2 * len(v.main.seeds) * tuned + extra * (tuned + start)),
         "vit_spectra": v.spectra.images * (len(v.grid.models) * len(v.sweep.seeds) + 2 * len(v.main.seeds)),
         "vit_pretrained": v.pretrained.images,
-        "translation_main": pair * batch * t.train.steps * seeds,
+        "translation_main": pair * batch * t.train.steps * rounds,
         "translation_permuted": pair * batch * again * seeds,
         "translation_bleu": seeds * (1 + len(t.tune.variants)),
     }
@@ -79,6 +80,9 @@ def hours(laptop: Params, other: Params, seconds: dict[str, float]) -> dict[str,
     for stage, more in (("vit_gate", gate(other)), ("vit_tuned", tuned(other))):
         if more and "vit_main" in found:
             grown[stage] = found["vit_main"] * more / before["vit_main"]
+    if other.translation.gate.parts and "translation_main" in found:
+        t = other.translation
+        grown["translation_gate"] = grown["translation_main"] * t.tune.steps / t.train.steps  # two runs of half as long
     if other.translation.beside.corpora:
         again = sum(h for stage, h in grown.items() if stage.startswith("translation_"))
         grown["translation_beside"] = len(other.translation.beside.corpora) * again

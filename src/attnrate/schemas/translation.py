@@ -90,6 +90,12 @@ class Tune(Section):
     lr: Rate = Field(description="peak learning rate of a trained model")
 
 
+class Gate(Section):
+    parts: Annotated[list[str], AfterValidator(unique)] = Field(
+        description="runs at half the steps in the items of the matrix: all, or each seed's; on a laptop none"
+    )
+
+
 class Beside(Section):
     corpora: Annotated[list[Literal["interface", "help", "wmt14", "toy"]], AfterValidator(unique)] = Field(
         description="corpora that have the same trainings and tests as data.corpus; none on a laptop"
@@ -116,6 +122,7 @@ class Translation(Section):
     model: Model
     train: Train
     tune: Tune
+    gate: Gate
     beside: Beside
     decode: Decode
     spectra: Spectra
@@ -139,4 +146,9 @@ class Translation(Section):
         split(self.train.parts, [f"original_seed{seed}" for seed in self.train.seeds], "translation.train.parts")
         runs = [f"{variant}_seed{seed}" for variant in self.tune.variants for seed in self.train.seeds]
         split(self.tune.parts, runs, "translation.tune.parts")
+        if self.gate.parts:
+            halves = [
+                f"{variant}-half_seed{seed}" for variant in ("continued", "permuted") for seed in self.train.seeds
+            ]
+            split(self.gate.parts, halves, "translation.gate.parts")
         return self

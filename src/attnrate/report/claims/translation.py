@@ -13,21 +13,30 @@ LEAST = 1e-3  # p-value of a bootstrap of 1,000 samples
 
 
 def order(results: Path, rule: Criterion) -> Finding:
-    found = in_both_orders(results / "translation_bleu", results / "translation_tokens", rule)
+    folder = results / "translation_bleu"
+    half = [pd.read_csv(path) for path in sorted(results.glob("translation_gate/*/bleu.csv"))]
+    table = pd.concat([pd.read_csv(folder / "bleu.csv"), *half])
+    found = in_both_orders(table, folder, results / "translation_tokens", rule)
     corpus = " The corpus decides: whole sentences have a row of their own, `translation-sentences`."
     return replace(found, why=found.why + corpus)
 
 
 def sentences(results: Path, rule: Criterion) -> Finding:
-    found = [in_both_orders(folder, folder, rule) for folder in sorted(results.glob("translation_beside/*"))]
+    folders = sorted(results.glob("translation_beside/*"))
+    found = [in_both_orders(pd.read_csv(folder / "bleu.csv"), folder, folder, rule) for folder in folders]
     if not found:
         raise Undecided("three seeds of a corpus in translation.beside.corpora, about an hour on 2 cores")
     measured, why = ("; ".join(getattr(f, name) for f in found) for name in ("measured", "why"))
     return Finding(measured, [part for f in found for part in f.parts], why, found[0].n)
 
 
-def in_both_orders(folder: Path, tokens: Path, rule: Criterion) -> Finding:
-    table = pd.read_csv(folder / "bleu.csv")
+def drop(table: pd.DataFrame, control: str, altered: str) -> list[float]:
+    seeds = table[table.variant.isin([control, altered])].pivot(index="seed", columns="variant", values="bleu")
+    return (seeds[control] - seeds[altered]).tolist()
+
+
+def in_both_orders(table: pd.DataFrame, folder: Path, tokens: Path, rule: Criterion) -> Finding:
+    """Of the runs, and of those that went on for half as long, if there are any."""
     bleu = table.groupby("variant").bleu.mean()
     copy, original, altered = (bleu[name] for name in ("copy", "original", "permuted"))
     name = corpus_name(table)
@@ -35,7 +44,8 @@ def in_both_orders(folder: Path, tokens: Path, rule: Criterion) -> Finding:
         found = f"BLEU {original:.2f}, copying the source {copy:.2f}; {name}"
         raise Undecided(f"a model that has learned to translate ({found})")
     control = "continued" if "continued" in bleu else "original"
-    seeds = table[table.variant.isin([control, "permuted"])].pivot(index="seed", columns="variant", values="bleu")
+    full = drop(table, control, "permuted")
+    half = drop(table, "continued-half", "permuted-half") if "permuted-half" in bleu else None
     changed = pd.read_csv(folder / "changed.csv").query("against == @control")
     same = read_json(tokens / "permuted.json")["unchanged"]["test"]
     compared = ", ".join(
@@ -46,11 +56,11 @@ def in_both_orders(folder: Path, tokens: Path, rule: Criterion) -> Finding:
     part = "" if folder.name == "translation_bleu" else name
     return Finding(
         f"BLEU {original:.2f} original{trained_on}, {altered:.2f} altered, on {name}",
-        [rule.part(part, seeds[control] - seeds.permuted)],
+        [rule.part(part, full, half)],
         f"{same} of {table.pairs.max()} test sentences are too short to change; on the others, by a paired bootstrap "
         f"over sentences, {compared}. Before it has seen the new order, the trained model scores "
         f"{bleu['unadapted']:.2f}.",
-        len(seeds),
+        len(full),
     )
 
 
