@@ -117,6 +117,7 @@ def test_the_budget_gate_wants_the_same_verdict_at_half_the_steps(tmp_path, half
         found = judge(claim, EVALUATORS[claim], write(tmp_path / claim, world))
         assert (found["verdict"], found["converged"]) == (verdict, converged)
         assert found["effect"] == pytest.approx(full)
+        assert f"After half as many further steps the drop is {half:.2f} BLEU." in found["why"]
 
 
 def test_drops_are_paired_by_seed(tmp_path):

@@ -53,13 +53,14 @@ def in_both_orders(table: pd.DataFrame, folder: Path, tokens: Path, rule: Criter
         for r in changed.itertuples()
     )
     trained_on = f", {bleu[control]:.2f} trained on as long" if control == "continued" else ""
+    shorter = f" After half as many further steps the drop is {sum(half) / len(half):.2f} BLEU." if half else ""
     part = "" if folder.name == "translation_bleu" else name
     return Finding(
         f"BLEU {original:.2f} original{trained_on}, {altered:.2f} altered, on {name}",
         [rule.part(part, full, half)],
         f"{same} of {table.pairs.max()} test sentences are too short to change; on the others, by a paired bootstrap "
         f"over sentences, {compared}. Before it has seen the new order, the trained model scores "
-        f"{bleu['unadapted']:.2f}.",
+        f"{bleu['unadapted']:.2f}.{shorter}",
         len(full),
     )
 
