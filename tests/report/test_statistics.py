@@ -300,6 +300,14 @@ def test_a_gate_that_is_not_run_says_nothing():
     assert (j.outcome, j.converged) == (OPEN, None) and j.needs.startswith("about")
 
 
+@pytest.mark.parametrize("change, said", [(-3.0, "twice the steps, if"), (3.0, "twice the steps, if"), (0.0, "about")])
+def test_what_is_open_and_moves_may_be_decided_by_more_steps(change, said):
+    """Towards either side of its margin; one that does not move wants more replicates."""
+    full = np.array((0.7, 1.5, 0.9))
+    j = judge_part(Part("p", tuple(full), "below", 1.0, tuple(full - change)))
+    assert (j.outcome, j.converged) == (OPEN, None) and j.needs.startswith(said) and "about" in j.needs
+
+
 def test_deaths_at_the_gate():
     alive, dead = (0.0,) * 5, (INF,) * 5
     for full, half, found in [(dead, dead, (FAILS, True)), (dead, alive, (OPEN, False)), (alive, dead, (OPEN, False))]:

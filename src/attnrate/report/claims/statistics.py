@@ -139,7 +139,10 @@ def judge_part(part: Part, k: int = 1) -> Judged:
     found, shown = outcome(part.values, part.test, part.margin, k)
     dead = int((~np.isfinite(part.values)).sum())
     converged, needs = None, "" if found != OPEN else needed(part.values, part.test, part.margin, k)
-    if part.half is not None and found != OPEN:
+    if part.half is not None and found == OPEN:
+        if outcome(doubled(part), part.test, part.margin, k)[0] != OPEN:
+            needs = f"twice the steps, if they change as much as these did since half of them; else {needs}"
+    elif part.half is not None:
         converged = gate(part, k) == found
         if not converged:
             found = OPEN
@@ -150,13 +153,16 @@ def judge_part(part: Part, k: int = 1) -> Judged:
     return Judged(part.name, finite[0], bounds, shown.level, part.test, part.margin, n, dead, found, converged, needs)
 
 
-def gate(part: Part, k: int) -> str | None:
-    """The outcome at half the steps, if it is also that of a doubling which moves each replicate as far again."""
-    half, _ = outcome(part.half, part.test, part.margin, k)
+def doubled(part: Part) -> np.ndarray:
+    """The values after one more doubling of the steps, if it moves each replicate as far again."""
     full, before = np.asarray(part.values), np.asarray(part.half)
     both = np.isfinite(full) & np.isfinite(before)
-    ahead = full + np.subtract(full, before, out=np.zeros(len(full)), where=both)  # a death has no size to extrapolate
-    further, _ = outcome(ahead, part.test, part.margin, k)
+    return full + np.subtract(full, before, out=np.zeros(len(full)), where=both)  # a death has no size to extrapolate
+
+
+def gate(part: Part, k: int) -> str | None:
+    """The outcome at half the steps, if it is also that of one more doubling."""
+    half, further = (outcome(values, part.test, part.margin, k)[0] for values in (part.half, doubled(part)))
     return half if half == further else None
 
 
