@@ -85,8 +85,8 @@ def test_a_p_value_at_the_least_of_its_bootstrap_is_a_bound(tmp_path, p, said):
     assert said in judge("translation-order", EVALUATORS["translation-order"], folder)["why"]
 
 
-def test_the_row_of_short_strings_says_that_the_corpus_decides(tmp_path):
-    words = "The corpus decides: whole sentences have a row of their own, `translation-sentences`."
+def test_the_row_of_short_strings_says_that_the_corpus_counts(tmp_path):
+    words = "The corpus counts too: whole sentences have a row of their own, `translation-sentences`."
     assert judged(tmp_path, around(26.0), around(26.0))["why"].endswith(words)
     assert words not in on_sentences(tmp_path, 0.5)["why"]
 
@@ -120,6 +120,17 @@ def test_the_budget_gate_wants_the_same_verdict_at_half_the_steps(tmp_path, half
         assert f"After half as many further steps the drop is {half:.2f} BLEU." in found["why"]
 
 
+@pytest.mark.parametrize("ran", ["seed < 2", "variant == 'permuted-half'"])
+def test_a_gate_of_which_parts_have_not_run_says_nothing(tmp_path, ran):
+    whole = table(around(26.0), around(25.5), around(26.0))
+    runs = [(f"{variant}-half", seed, 25.0) for variant in ("continued", "permuted") for seed in range(3)]
+    halves = pd.DataFrame(runs, columns=["variant", "seed", "bleu"]).assign(corpus="interface", chrf=50.0, pairs=560)
+    world = {BLEU: whole, CHANGED: compared(3), "translation_tokens/permuted.json": TOKENS}
+    world |= {"translation_gate/all/bleu.csv": halves.query(ran)}
+    found = judge("translation-order", EVALUATORS["translation-order"], write(tmp_path, world))
+    assert (found["verdict"], found["converged"]) == (REPRODUCED, "not run")
+
+
 def test_drops_are_paired_by_seed(tmp_path):
     """What differs between seeds is gone, and what differs within them is not."""
     assert judged(tmp_path, [20.0, 25.0, 30.0], [19.9, 24.8, 29.7])["verdict"] == REPRODUCED
@@ -146,7 +157,7 @@ def test_a_model_that_has_not_learned_decides_nothing(tmp_path):
 )
 def test_whole_sentences_have_a_row_of_their_own(tmp_path, drops, verdict):
     found = on_sentences(tmp_path, *drops)
-    assert found["verdict"] == verdict and len(found["parts"]) == len(drops)
+    assert found["verdict"] == verdict and [p["name"] for p in found["parts"]] == ["help", "wmt14"][: len(drops)]
     assert ("LibreOffice" in found["measured"]) == bool(drops)
     assert ("translation.beside.corpora" in found["needs"]) == (not drops)
 

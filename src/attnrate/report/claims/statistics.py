@@ -141,7 +141,7 @@ def judge_part(part: Part, k: int = 1) -> Judged:
     converged, needs = None, "" if found != OPEN else needed(part.values, part.test, part.margin, k)
     if part.half is not None and found == OPEN:
         if outcome(doubled(part), part.test, part.margin, k)[0] != OPEN:
-            needs = f"twice the steps, if they change as much as these did since half of them; else {needs}"
+            needs = f"twice the steps, if the effect moves as far again as since half of them; else {needs}"
     elif part.half is not None:
         converged = gate(part, k) == found
         if not converged:

@@ -17,7 +17,7 @@ def order(results: Path, rule: Criterion) -> Finding:
     half = [pd.read_csv(path) for path in sorted(results.glob("translation_gate/*/bleu.csv"))]
     table = pd.concat([pd.read_csv(folder / "bleu.csv"), *half])
     found = in_both_orders(table, folder, results / "translation_tokens", rule)
-    corpus = " The corpus decides: whole sentences have a row of their own, `translation-sentences`."
+    corpus = " The corpus counts too: whole sentences have a row of their own, `translation-sentences`."
     return replace(found, why=found.why + corpus)
 
 
@@ -30,11 +30,6 @@ def sentences(results: Path, rule: Criterion) -> Finding:
     return Finding(measured, [part for f in found for part in f.parts], why, found[0].n)
 
 
-def drop(table: pd.DataFrame, control: str, altered: str) -> list[float]:
-    seeds = table[table.variant.isin([control, altered])].pivot(index="seed", columns="variant", values="bleu")
-    return (seeds[control] - seeds[altered]).tolist()
-
-
 def in_both_orders(table: pd.DataFrame, folder: Path, tokens: Path, rule: Criterion) -> Finding:
     """Of the runs, and of those that went on for half as long, if there are any."""
     bleu = table.groupby("variant").bleu.mean()
@@ -44,8 +39,10 @@ def in_both_orders(table: pd.DataFrame, folder: Path, tokens: Path, rule: Criter
         found = f"BLEU {original:.2f}, copying the source {copy:.2f}; {name}"
         raise Undecided(f"a model that has learned to translate ({found})")
     control = "continued" if "continued" in bleu else "original"
-    full = drop(table, control, "permuted")
-    half = drop(table, "continued-half", "permuted-half") if "permuted-half" in bleu else None
+    seeds = table.dropna(subset="seed").pivot(index="seed", columns="variant", values="bleu")
+    full, before = seeds[control] - seeds.permuted, [f"{control}-half", "permuted-half"]
+    gated = {*before} <= {*seeds} and seeds[before].notna().all(axis=None)  # all parts of the gate have run
+    half = (seeds[before[0]] - seeds[before[1]]).tolist() if gated else None
     changed = pd.read_csv(folder / "changed.csv").query("against == @control")
     same = read_json(tokens / "permuted.json")["unchanged"]["test"]
     compared = ", ".join(
@@ -54,7 +51,7 @@ def in_both_orders(table: pd.DataFrame, folder: Path, tokens: Path, rule: Criter
     )
     trained_on = f", {bleu[control]:.2f} trained on as long" if control == "continued" else ""
     shorter = f" After half as many further steps the drop is {sum(half) / len(half):.2f} BLEU." if half else ""
-    part = "" if folder.name == "translation_bleu" else name
+    part = "" if folder.name == "translation_bleu" else table.corpus.iloc[0]
     return Finding(
         f"BLEU {original:.2f} original{trained_on}, {altered:.2f} altered, on {name}",
         [rule.part(part, full, half)],
