@@ -110,13 +110,11 @@ def test_another_corpus_has_the_same_trainings_and_tests(smoke):
     results, keys = smoke.path / "reports" / "results", ["variant", "seed"]
     beside = results / "translation_beside" / "toy"
     assert (beside / "changed.csv").read_bytes() == (results / "translation_bleu" / "changed.csv").read_bytes()
-    for name, folders in {
-        "bleu.csv": ("bleu", "gate/seed0"),
-        "losses.csv": ("main/all", "permuted/all", "gate/seed0"),
-    }.items():
+    same = {"bleu.csv": ("bleu", "gate/seed0"), "losses.csv": ("main/all", "permuted/all", "gate/seed0")}
+    for name, folders in same.items():
         parts = [pd.read_csv(results / f"translation_{folder}" / name, dtype={"seed": "Int64"}) for folder in folders]
         found = pd.read_csv(beside / name, dtype={"seed": "Int64"})
-        pd.testing.assert_frame_equal(found.set_index(keys), pd.concat(parts).set_index(keys))
+        pd.testing.assert_frame_equal(found.set_index(keys), pd.concat(parts).set_index(keys), check_exact=True)
     losses = pd.read_csv(beside / "losses.csv").set_index("variant")
     for name in ("continued", "permuted"):
         assert losses.steps[f"{name}-half"] == losses.steps[name] // 2
